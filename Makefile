@@ -1,0 +1,61 @@
+# Everything starts here: `make demo` shows it running, `make test` proves it.
+# The environment is made on first use, from hashed lock files, in .venv.
+
+PYTHON ?= python3
+BIN := .venv/bin
+RUN_LOCK := requirements/run.lock
+DEV_LOCK := requirements/dev.lock
+PRODUCT := slicewatch simulator exporter adapter cli
+
+.PHONY: demo test check generate lock e2e bench ci clean size
+
+demo: .venv/run.stamp ## the main job, on simulated GPUs where no NVIDIA driver is there
+	$(BIN)/python -m cli demo
+
+test: .venv/dev.stamp ## unit, property, contract and integration tests
+	$(BIN)/python -m pytest -m "not e2e"
+
+check: .venv/dev.stamp ## style, types, layers, generated files, present sizes
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m cli.generate --check
+	@$(MAKE) --no-print-directory size
+
+generate: .venv/dev.stamp ## everything that is derived from the catalog and the settings
+	$(BIN)/python -m cli.generate --write
+
+lock: .venv/dev.stamp ## new lock files from pyproject.toml
+	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
+	  --quiet --upgrade pyproject.toml -o $(RUN_LOCK)
+	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
+	  --quiet --upgrade pyproject.toml --group dev -c $(RUN_LOCK) -o $(DEV_LOCK)
+
+e2e: .venv/dev.stamp ## a real Kubernetes: from NVML's C interface to a scaled Deployment
+	$(BIN)/python -m pytest -m e2e -s
+
+bench: .venv/dev.stamp ## ratios against what is possible, all from one run
+	$(BIN)/python -m bench
+
+ci: check test e2e ## what has to pass before anything lands
+
+size:
+	@for p in $(PRODUCT); do \
+	  printf '%-12s %5d lines\n' $$p $$(find $$p -name '*.py' ! -name '*_pb2*' -exec cat {} + | wc -l); \
+	done
+
+clean:
+	rm -rf .venv
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/run.stamp: .venv/bin/python $(RUN_LOCK)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(RUN_LOCK)
+	touch $@
+
+.venv/dev.stamp: .venv/bin/python $(DEV_LOCK) pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(DEV_LOCK)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@ .venv/run.stamp
