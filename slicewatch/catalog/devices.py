@@ -1,0 +1,41 @@
+"""Which devices are there, whether they answer, and what they cannot report."""
+
+from typing import Final
+
+from slicewatch.catalog.model import FLAG, Derived, Label, Scope, Unit
+from slicewatch.wire.layout import Device
+
+PRESENCE: Final = Derived(name="presence", reading=bool, scopes=frozenset({Scope.GPU}))
+GPU: Final = Derived(name="gpu", reading=Device, scopes=frozenset({Scope.GPU}))
+MIG: Final = Derived(name="mig", reading=Device, scopes=frozenset({Scope.MIG}))
+SUPPORT: Final = Derived(name="support", reading=str, scopes=frozenset({Scope.GPU, Scope.MIG}))
+
+METRICS: Final = (
+    PRESENCE.gauge(
+        "gpu_up",
+        help="1 while the GPU answers, 0 while it is lost, hangs or waits for a reset.",
+        unit=Unit.NONE,
+        limits=FLAG,
+        value=float,
+        core=True,
+    ),
+    GPU.info(
+        "gpu_info",
+        help="What a repair of the GPU needs to know.",
+        labels=(Label.PCI_BUS_ID, Label.SERIAL, Label.BOARD, Label.VBIOS, Label.DRIVER),
+    ),
+    MIG.info(
+        "gpu_mig_info",
+        help="Where a MIG instance lies on its GPU, as first memory slice and number of them.",
+        labels=(Label.PLACEMENT,),
+    ),
+    SUPPORT.gauge(
+        "gpu_metric_supported",
+        help="1 if the device can report the metric, 0 with the reason if it cannot.",
+        unit=Unit.NONE,
+        limits=FLAG,
+        value=lambda reason: float(not reason),
+        labels=(Label.METRIC, Label.REASON),
+        core=True,
+    ),
+)

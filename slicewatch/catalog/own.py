@@ -1,0 +1,87 @@
+"""What our processes say about themselves."""
+
+from typing import Final
+
+from slicewatch.catalog.model import Kind, Label, Own, Unit
+
+EXPORTER: Final = Own(name="exporter")
+ADAPTER: Final = Own(name="adapter")
+
+TICK_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
+REQUEST_BUCKETS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 5.0)
+
+TICK_SECONDS: Final = EXPORTER.metric(
+    Kind.HISTOGRAM,
+    "slicewatch_tick_duration_seconds",
+    help="Time from the start of a tick until its snapshot was published.",
+    unit=Unit.SECONDS,
+    buckets=TICK_BUCKETS,
+)
+PROBE_SECONDS: Final = EXPORTER.metric(
+    Kind.COUNTER,
+    "slicewatch_probe_duration_seconds_total",
+    help="Time spent in the reads of a probe, over all devices.",
+    unit=Unit.SECONDS,
+    labels=(Label.PROBE,),
+)
+PROBE_SUCCESS: Final = EXPORTER.metric(
+    Kind.GAUGE,
+    "slicewatch_probe_success",
+    help="1 if no read of the probe failed in the last tick, on any device.",
+    labels=(Label.PROBE,),
+)
+SNAPSHOT_AGE: Final = EXPORTER.metric(
+    Kind.GAUGE,
+    "slicewatch_snapshot_age_seconds",
+    help="Time since the snapshot that is being served was taken.",
+    unit=Unit.SECONDS,
+)
+REJECTED: Final = EXPORTER.metric(
+    Kind.COUNTER,
+    "slicewatch_rejected_readings_total",
+    help="Readings that were outside of what can be true and were not published.",
+    labels=(Label.METRIC,),
+)
+DRIVER_UP: Final = EXPORTER.metric(
+    Kind.GAUGE,
+    "slicewatch_driver_up",
+    help="1 while NVML is initialised, 0 with the reason while it is not.",
+    labels=(Label.REASON,),
+)
+TENANTS_AGE: Final = EXPORTER.metric(
+    Kind.GAUGE,
+    "slicewatch_tenants_age_seconds",
+    help="Time since the kubelet last answered who holds which device.",
+    unit=Unit.SECONDS,
+)
+REQUEST_SECONDS: Final = ADAPTER.metric(
+    Kind.HISTOGRAM,
+    "slicewatch_adapter_request_duration_seconds",
+    help="Time to answer a request of the metrics APIs.",
+    unit=Unit.SECONDS,
+    labels=(Label.API, Label.CODE),
+    buckets=REQUEST_BUCKETS,
+)
+EXPORTER_CONNECTED: Final = ADAPTER.metric(
+    Kind.GAUGE,
+    "slicewatch_adapter_exporter_connected",
+    help="1 while the stream of the node's exporter is open.",
+    labels=(Label.NODE,),
+)
+EXPORTER_AGE: Final = ADAPTER.metric(
+    Kind.GAUGE,
+    "slicewatch_adapter_exporter_age_seconds",
+    help="Time since the last snapshot of the node's exporter arrived.",
+    unit=Unit.SECONDS,
+    labels=(Label.NODE,),
+)
+PODS_SYNCED: Final = ADAPTER.metric(
+    Kind.GAUGE,
+    "slicewatch_adapter_pods_synced",
+    help="1 while the watch of the pods is complete and open.",
+)
+
+METRICS: Final = (
+    TICK_SECONDS, PROBE_SECONDS, PROBE_SUCCESS, SNAPSHOT_AGE, REJECTED, DRIVER_UP, TENANTS_AGE,
+    REQUEST_SECONDS, EXPORTER_CONNECTED, EXPORTER_AGE, PODS_SYNCED,
+)  # fmt: skip

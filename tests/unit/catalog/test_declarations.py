@@ -1,0 +1,155 @@
+"""Every metric of the catalog, held against the conventions and the users' configuration."""
+
+import inspect
+
+import pytest
+
+from slicewatch.catalog import CATALOG, model
+from slicewatch.catalog.model import (
+    Kind,
+    Label,
+    Metric,
+    Own,
+    Probe,
+    Publish,
+    Scope,
+    Stability,
+    Unit,
+)
+
+# As the users wrote them in gpu-metrics.json, with the scale that their dashboards expect.
+CONFIGURED_BY_USERS = {
+    "gpu_utilization": Unit.PERCENT,
+    "gpu_memory_utilization": Unit.PERCENT,
+    "gpu_memory_used_bytes": Unit.BYTES,
+    "gpu_memory_total_bytes": Unit.BYTES,
+    "gpu_power_usage_watts": Unit.WATTS,
+    "gpu_temperature_celsius": Unit.CELSIUS,
+    "gpu_sm_clock_mhz": Unit.MEGAHERTZ,
+    "gpu_mem_clock_mhz": Unit.MEGAHERTZ,
+}
+SUFFIXES = {"_bytes", "_watts", "_joules", "_celsius", "_seconds", "_ratio", "_mhz"}
+
+
+@pytest.fixture(params=CATALOG.metrics, ids=lambda metric: metric.name)
+def metric(request):
+    return request.param
+
+
+def test_a_unit_is_the_last_word_of_the_name(metric):
+    stem = metric.name.removesuffix("_total")
+    ending = {suffix for suffix in SUFFIXES if stem.endswith(suffix)}
+    if metric.unit in {Unit.NONE, Unit.PERCENT}:
+        assert not ending
+    else:
+        assert ending == {f"_{metric.unit}"}
+
+
+def test_only_counters_end_in_total_and_only_info_families_in_info(metric):
+    assert metric.name.endswith("_total") == (metric.kind is Kind.COUNTER)
+    assert metric.name.endswith("_info") == (metric.kind is Kind.INFO)
+
+
+def test_percent_is_kept_for_the_names_that_users_configured(metric):
+    assert metric.unit is not Unit.PERCENT or metric.name in CONFIGURED_BY_USERS
+
+
+def test_our_own_metrics_and_no_others_carry_our_name(metric):
+    assert metric.name.startswith("slicewatch_") == isinstance(metric.origin, Own)
+    assert metric.name.startswith("gpu_") != isinstance(metric.origin, Own)
+
+
+def test_the_help_is_one_sentence(metric):
+    assert metric.help.endswith(".")
+    assert metric.help[0].isupper() or metric.help[0].isdigit()
+    assert ". " not in metric.help
+    assert "\n" not in metric.help
+    assert len(metric.help) <= 120
+
+
+def test_labels_come_from_the_enum_and_repeat_none_that_the_device_has(metric):
+    assert all(isinstance(label, Label) for label in metric.labels)
+    identity = {Label.GPU, Label.UUID, Label.MODEL, Label.NODE}
+    if not isinstance(metric.origin, Own):
+        assert not identity & set(metric.labels)
+
+
+def test_a_metric_says_what_it_describes(metric):
+    assert metric.scopes
+    assert metric.scopes <= set(Scope)
+
+
+def test_a_value_is_computed_by_us_unless_the_family_is_constant_or_held_elsewhere(metric):
+    held_elsewhere = metric.kind is Kind.INFO or isinstance(metric.origin, Own)
+    assert (metric.value is None) == held_elsewhere
+
+
+def test_a_served_metric_has_a_mean_over_the_window(metric):
+    assert metric.serve is None or metric.windowed
+
+
+def test_a_sum_of_what_readings_add_is_a_counter(metric):
+    assert metric.publish is not Publish.ACCUMULATED or metric.kind is Kind.COUNTER
+
+
+def test_no_name_is_declared_twice():
+    names = [metric.name for metric in CATALOG]
+    assert len(names) == len(set(names))
+
+
+def test_no_family_takes_the_series_name_of_another():
+    """OpenMetrics drops ``_total`` and ``_info`` from the name of the family."""
+    families = [
+        m.name.removesuffix("_total") if m.kind is Kind.COUNTER else m.name.removesuffix("_info")
+        for m in CATALOG
+    ]
+    assert len(families) == len(set(families))
+
+
+@pytest.mark.parametrize(("name", "unit"), CONFIGURED_BY_USERS.items())
+def test_what_users_configured_is_there_to_the_letter_and_stable(name, unit):
+    metric = CATALOG[name]
+    assert (metric.kind, metric.unit) == (Kind.GAUGE, unit)
+    assert metric.stability is Stability.STABLE
+
+
+def test_the_names_exempt_from_the_rules_are_those_of_the_users():
+    assert set(CONFIGURED_BY_USERS) == model.NAMES_OF_THE_USERS
+
+
+def test_lookup_is_by_name_and_iteration_in_the_order_of_declaration():
+    first = next(iter(CATALOG))
+    assert CATALOG[first.name] is first
+    assert first.name in CATALOG
+    assert "gpu_imagined" not in CATALOG
+    with pytest.raises(KeyError, match="gpu_imagined"):
+        CATALOG["gpu_imagined"]
+
+
+def test_each_probe_is_listed_once_and_makes_at_least_one_metric():
+    probes = CATALOG.probes()
+    assert len({probe.name for probe in probes}) == len(probes)
+    made_from = [m.origin for m in CATALOG.of(Probe)]
+    assert set(probes) == set(made_from)
+
+
+def test_metrics_are_found_by_the_class_of_their_origin():
+    assert all(isinstance(m.origin, Own) for m in CATALOG.of(Own))
+    assert set(CATALOG.of(Own)) | set(CATALOG.of(*_other_origins())) == set(CATALOG)
+
+
+def test_served_metrics_are_those_with_a_way_to_serve():
+    assert "gpu_utilization" in {m.name for m in CATALOG.served()}
+    assert all(m.serve is not None for m in CATALOG.served())
+
+
+def test_a_metric_is_made_by_methods_of_its_origin_only():
+    """What a type checker relies on: the constructor appears in model.py and nowhere else."""
+    from slicewatch.catalog import cluster, devices, memory, own, power, tenants, utilization
+
+    for domain in (cluster, devices, memory, own, power, tenants, utilization):
+        assert f"{Metric.__name__}(" not in inspect.getsource(domain)
+
+
+def _other_origins():
+    return (model.Probe, model.Derived, model.Cluster)
