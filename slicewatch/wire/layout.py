@@ -1,0 +1,83 @@
+"""Who is there: devices and their tenants, numbered, sent when it changes."""
+
+import msgspec
+
+
+class Device(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A whole GPU, or one MIG device on it. Equal only if it is the same slice in the same place.
+
+    ``uuid`` alone does not identify a MIG device: a driver may give the same one to another
+    profile after the GPU was partitioned anew, which is why every field counts.
+
+    Attributes:
+        gpu: NVML index of the (parent) GPU.
+        parent: uuid of the GPU that a MIG device lies on; empty for a whole GPU.
+        mig_enabled: of a whole GPU: it is partitioned, its own utilization is not available.
+        placement_start, placement_size: first memory slice of the instance, and how many.
+    """
+
+    uuid: str
+    gpu: int
+    model: str
+    parent: str = ""
+    gpu_instance: int | None = None
+    compute_instance: int | None = None
+    profile: str = ""
+    placement_start: int | None = None
+    placement_size: int | None = None
+    sm_count: int | None = None
+    mig_enabled: bool = False
+    minor: int | None = None
+    pci_bus_id: str = ""
+    serial: str = ""
+    board: str = ""
+    vbios: str = ""
+
+    @property
+    def is_mig(self) -> bool:
+        """Tell a MIG device from a whole GPU."""
+        return self.parent != ""
+
+
+class Tenant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A container that holds a device, or one replica of a shared one.
+
+    Attributes:
+        device: uuid of the device.
+        uid: the pod's, where it is known (the kubelet's PodResources does not tell it).
+        replica: what the device plugin appended for a shared device, such as ``3``.
+    """
+
+    device: str
+    namespace: str
+    pod: str
+    container: str
+    resource: str = ""
+    replica: str = ""
+    uid: str = ""
+
+
+class Layout(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The rows of the snapshots that carry its number.
+
+    Attributes:
+        run: which life of the exporter this is; numbers of two runs do not compare.
+        number: counts up with every change.
+        labels: static labels that the user configured.
+        window_seconds: over how much time means and peaks are taken.
+        support: per metric, one reason a device; empty where the device can report it. A metric
+            that is missing is supported by every device it applies to.
+        tenants_known: False while nothing tells who holds the devices; then no tenants does not
+            mean that the devices are free.
+    """
+
+    run: str
+    number: int
+    node: str
+    driver: str = ""
+    window_seconds: float
+    labels: dict[str, str] = {}
+    devices: tuple[Device, ...]
+    tenants: tuple[Tenant, ...] = ()
+    tenants_known: bool = False
+    support: dict[str, tuple[str | None, ...]] = {}

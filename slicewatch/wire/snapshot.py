@@ -1,0 +1,130 @@
+"""What the devices read: columns over the rows of a layout, one snapshot a tick."""
+
+from collections.abc import Mapping, Sized
+
+import msgspec
+
+from slicewatch.wire.layout import Layout
+
+WIRE_VERSION = 1
+
+Column = list[float | None]
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One tick, columnar. Absent is None; there is no other marker.
+
+    Attributes:
+        layout: number of the layout whose devices and tenants the rows are.
+        sequence: counts the ticks of the run.
+        up: per device, whether it answered.
+        ages: per device, seconds since its values were read, on the sender's monotonic clock;
+            None before the first.
+        values: per metric, one published value a device.
+        means: per windowed metric, the mean over the window a device.
+        peaks: per windowed metric, the largest value of a tick in the window a device.
+        tenant_values: per metric, one value a tenant.
+        shares: where the tenants' shares of a device come from; empty while they are unknown.
+        tenants_age: seconds since the kubelet last said who holds what; None if it never did.
+    """
+
+    run: str
+    layout: int
+    sequence: int
+    up: list[bool]
+    ages: Column
+    values: dict[str, Column]
+    means: dict[str, Column] = {}
+    peaks: dict[str, Column] = {}
+    tenant_values: dict[str, Column] = {}
+    shares: str = ""
+    tenants_age: float | None = None
+
+
+class Frame(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the stream: a snapshot, with its layout when the receiver lacks it.
+
+    The version always travels: left out as a default, a reader would take it for its own.
+    """
+
+    version: int = WIRE_VERSION
+    layout: Layout | None = None
+    snapshot: Snapshot
+
+
+class WireError(ValueError):
+    """A line that is no frame of this version; says why."""
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Frame)
+
+
+class _Version(msgspec.Struct):
+    """What a frame of any version has."""
+
+    version: int
+
+
+_version_decoder = msgspec.json.Decoder(_Version)
+
+
+def encode(frame: Frame) -> bytes:
+    """Return the frame as one JSON line, newline included."""
+    return _encoder.encode(frame) + b"\n"
+
+
+def decode(line: bytes) -> Frame:
+    """Return the frame of a line.
+
+    Raises:
+        WireError: it is not JSON, not a frame, of another version, or its columns do not fit
+            its own layout.
+    """
+    try:
+        frame = _decoder.decode(line)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise WireError(_foreign(line) or f"not a snapshot frame: {error}") from error
+    if frame.version != WIRE_VERSION:
+        raise WireError(_foreign(line))
+    if frame.layout is not None:
+        check_shape(frame.layout, frame.snapshot)
+    return frame
+
+
+def _foreign(line: bytes) -> str:
+    """Say that the line is of another version, which may lack any other field; else nothing."""
+    try:
+        version = _version_decoder.decode(line).version
+    except (msgspec.DecodeError, RecursionError):
+        return ""
+    if version == WIRE_VERSION:
+        return ""
+    return f"snapshot frame of version {version}, this end reads {WIRE_VERSION}"
+
+
+def check_shape(layout: Layout, snapshot: Snapshot) -> None:
+    """Hold the columns of a snapshot against the rows of its layout.
+
+    Raises:
+        WireError: numbers differ, or a column is longer or shorter than there are rows.
+    """
+    if (layout.run, layout.number) != (snapshot.run, snapshot.layout):
+        raise WireError(f"snapshot of layout {snapshot.layout} came with layout {layout.number}")
+    rows = len(layout.devices)
+    by_device: tuple[Mapping[str, Sized], ...] = (
+        {"up": snapshot.up, "ages": snapshot.ages},
+        snapshot.values,
+        snapshot.means,
+        snapshot.peaks,
+        layout.support,
+    )
+    for columns in by_device:
+        _check_rows(columns, rows, "devices")
+    _check_rows(snapshot.tenant_values, len(layout.tenants), "tenants")
+
+
+def _check_rows(columns: Mapping[str, Sized], rows: int, of: str) -> None:
+    for name, column in columns.items():
+        if len(column) != rows:
+            raise WireError(f"column {name} has {len(column)} rows for {rows} {of}")
