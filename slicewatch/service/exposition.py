@@ -1,0 +1,125 @@
+"""Prometheus text and OpenMetrics, rendered from columns.
+
+Per layout, each series' name and escaped labels are prepared once as one text; per snapshot only
+the numbers are written behind them. No object exists per series.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from slicewatch.catalog.model import Kind, Metric, Unit
+from slicewatch.wire.snapshot import Column
+
+
+class Format(Enum):
+    """What a scraper can be given; the value is the content type."""
+
+    TEXT = "text/plain; version=0.0.4; charset=utf-8"
+    OPEN_METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+
+def negotiate(accept: str) -> Format:
+    """Return OpenMetrics where the ``Accept`` header ranks it first, text otherwise."""
+    best: dict[str, float] = {}
+    for part in accept.split(","):
+        media, *parameters = (p.strip().lower() for p in part.split(";"))
+        quality = next((p[2:] for p in parameters if p.startswith("q=")), "1")
+        version = next((p[8:] for p in parameters if p.startswith("version=")), "1.0.0")
+        if media != "application/openmetrics-text" or version in {"1.0.0", "0.0.1"}:
+            best[media] = max(best.get(media, 0.0), _quality(quality))
+    wanted = best.get("application/openmetrics-text", 0.0)
+    other = max((q for media, q in best.items() if media in _TEXT_MEDIA), default=0.0)
+    return Format.OPEN_METRICS if wanted > 0 and wanted >= other else Format.TEXT
+
+
+_TEXT_MEDIA = frozenset({"text/plain", "text/*", "*/*"})
+
+
+def _quality(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
+
+
+def labels_text(labels: Iterable[tuple[str, str]]) -> str:
+    """Return ``{name="value",...}`` with values escaped; empty values are left out."""
+    return "{" + ",".join(f'{n}="{_escaped(v)}"' for n, v in labels if v != "") + "}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+
+
+def header(metric: Metric[Any], form: Format) -> str:
+    """Return the HELP and TYPE lines, and UNIT where OpenMetrics allows it."""
+    name, kind = metric.name, str(metric.kind)
+    if form is Format.TEXT:
+        kind = "gauge" if metric.kind is Kind.INFO else kind
+        return f"# HELP {name} {_help(metric.help)}\n# TYPE {name} {kind}\n"
+    family = name.removesuffix("_total") if metric.kind is Kind.COUNTER else name
+    family = family.removesuffix("_info") if metric.kind is Kind.INFO else family
+    lines = f"# TYPE {family} {kind}\n"
+    if metric.unit is not Unit.NONE and family.endswith(f"_{metric.unit}"):
+        lines += f"# UNIT {family} {metric.unit}\n"
+    return f"{lines}# HELP {family} {_escaped(metric.help)}\n"
+
+
+def _help(text: str) -> str:
+    return text.replace("\\", r"\\").replace("\n", r"\n")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """One family over the rows of a layout: a prepared prefix a row, None for no series there."""
+
+    metric: Metric[Any]
+    prefixes: tuple[str | None, ...]
+
+    @classmethod
+    def prepare(cls, metric: Metric[Any], labels: Sequence[str | None]) -> "Family":
+        """Join the metric's name and each row's label text."""
+        prefixes = (None if text is None else f"{metric.name}{text} " for text in labels)
+        return cls(metric=metric, prefixes=tuple(prefixes))
+
+    def lines(self, column: Column) -> str:
+        """Return the lines of the values that are there, without a header.
+
+        A NaN, the one value that differs from itself, is written no more than a None is: this is
+        the last place that every value passes.
+        """
+        return "".join(
+            [
+                f"{prefix}{value}\n"
+                for prefix, value in zip(self.prefixes, column, strict=True)
+                if prefix is not None and value is not None and value == value
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """All families of a layout, and the text of those whose values change only with it."""
+
+    families: tuple[Family, ...]
+    constant: Mapping[Format, str]
+
+    def render(self, columns: Mapping[str, Column], form: Format) -> bytes:
+        """Return the exposition; OpenMetrics still lacks its ``# EOF``."""
+        parts = [self.constant[form]]
+        for family in self.families:
+            column = columns.get(family.metric.name)
+            if column is not None and (lines := family.lines(column)):
+                parts += (header(family.metric, form), lines)
+        return "".join(parts).encode()
+
+
+def constant_text(families: Iterable[tuple[Family, Column]]) -> dict[Format, str]:
+    """Render families whose values do not change with the ticks, in both formats."""
+    rendered = [(family.metric, family.lines(column)) for family, column in families]
+    return {
+        form: "".join(header(metric, form) + lines for metric, lines in rendered if lines)
+        for form in Format
+    }

@@ -1,0 +1,68 @@
+"""Metrics about ourselves: declared in the catalog, held and rendered by prometheus-client."""
+
+from typing import Any, TypeVar
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    GCCollector,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+)
+from prometheus_client import exposition as text
+from prometheus_client.metrics import MetricWrapperBase
+from prometheus_client.openmetrics import exposition as openmetrics
+
+from slicewatch.catalog import CATALOG
+from slicewatch.catalog.model import Kind, Metric, Own
+
+M = TypeVar("M", bound=MetricWrapperBase)
+
+# A ``_created`` series beside each counter would be one that the catalog does not declare.
+disable_created_metrics()  # type: ignore[no-untyped-call]
+
+
+class OwnMetrics:
+    """The metrics of one process: those that its origin declares, and the interpreter's."""
+
+    def __init__(self, origin: Own) -> None:
+        self.registry = CollectorRegistry(auto_describe=True)
+        ProcessCollector(registry=self.registry)
+        GCCollector(registry=self.registry)
+        self._held = {m.name: self._make(m) for m in CATALOG.of(Own) if m.origin is origin}
+
+    def counter(self, metric: Metric[None]) -> Counter:
+        """Return the counter that the catalog declares as ``metric``."""
+        return self._get(metric, Counter)
+
+    def gauge(self, metric: Metric[None]) -> Gauge:
+        """Return the gauge that the catalog declares as ``metric``."""
+        return self._get(metric, Gauge)
+
+    def histogram(self, metric: Metric[None]) -> Histogram:
+        """Return the histogram that the catalog declares as ``metric``."""
+        return self._get(metric, Histogram)
+
+    def render(self, *, open_metrics: bool) -> bytes:
+        """Return the exposition of all of them; OpenMetrics ends with ``# EOF``."""
+        if open_metrics:
+            rendered: bytes = openmetrics.generate_latest(self.registry)  # type: ignore[no-untyped-call]
+            return rendered
+        return text.generate_latest(self.registry)
+
+    def _get(self, metric: Metric[None], kind: type[M]) -> M:
+        held = self._held[metric.name]
+        if not isinstance(held, kind):
+            raise TypeError(f"{metric.name} is a {metric.kind}, not a {kind.__name__}")
+        return held
+
+    def _make(self, metric: Metric[Any]) -> MetricWrapperBase:
+        labels = tuple(map(str, metric.labels))
+        if metric.kind is Kind.HISTOGRAM:
+            return Histogram(
+                metric.name, metric.help, labels, buckets=metric.buckets, registry=self.registry
+            )
+        made = Counter if metric.kind is Kind.COUNTER else Gauge
+        return made(metric.name, metric.help, labels, registry=self.registry)

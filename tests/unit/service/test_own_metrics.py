@@ -1,0 +1,100 @@
+"""Metrics about ourselves: all that the catalog declares are made, and rendered in both formats."""
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_open
+from prometheus_client.parser import text_string_to_metric_families as read_text
+
+from slicewatch.catalog import CATALOG, own
+from slicewatch.catalog.model import Kind, Own
+from slicewatch.service.own_metrics import OwnMetrics
+
+ORIGINS = list(dict.fromkeys(m.origin for m in CATALOG.of(Own)))
+
+
+def declared(origin):
+    return [m for m in CATALOG.of(Own) if m.origin is origin]
+
+
+def touched(origin):
+    """Return the metrics of a process of which each has one series."""
+    metrics = OwnMetrics(origin)
+    for metric in declared(origin):
+        get = {
+            Kind.COUNTER: metrics.counter,
+            Kind.GAUGE: metrics.gauge,
+            Kind.HISTOGRAM: metrics.histogram,
+        }[metric.kind]
+        held = get(metric)
+        held = held.labels(*("x" for _ in metric.labels)) if metric.labels else held
+        held.observe(0.002) if metric.kind is Kind.HISTOGRAM else held.inc(0.002)
+    return metrics
+
+
+def read(metrics, *, open_metrics):
+    text = metrics.render(open_metrics=open_metrics).decode()
+    return {f.name: f for f in (read_open(text) if open_metrics else read_text(text))}
+
+
+@pytest.fixture(params=ORIGINS, ids=lambda origin: origin.name)
+def origin(request):
+    return request.param
+
+
+def test_the_exporter_and_the_adapter_speak_of_themselves():
+    assert {own.EXPORTER, own.ADAPTER} <= set(ORIGINS)
+
+
+@pytest.mark.parametrize("open_metrics", [False, True])
+def test_every_declared_metric_is_rendered_as_declared(origin, open_metrics):
+    families = read(touched(origin), open_metrics=open_metrics)
+    for metric in declared(origin):
+        family = families[metric.name.removesuffix("_total")]
+        assert family.type == metric.kind
+        assert family.documentation == metric.help
+        assert len(family.samples) >= 1
+        assert set(family.samples[0].labels) - {"le"} == set(metric.labels)
+
+
+@pytest.mark.parametrize("open_metrics", [False, True])
+def test_nothing_of_ours_is_rendered_that_is_not_declared(origin, open_metrics):
+    names = {m.name.removesuffix("_total") for m in declared(origin)}
+    families = read(touched(origin), open_metrics=open_metrics)
+    assert {name for name in families if name.startswith("slicewatch_")} == names
+
+
+def test_open_metrics_ends_with_eof_and_text_has_none(origin):
+    metrics = touched(origin)
+    assert metrics.render(open_metrics=True).endswith(b"\n# EOF\n")
+    assert b"# EOF" not in metrics.render(open_metrics=False)
+
+
+def test_the_interpreters_metrics_come_along(origin):
+    families = read(OwnMetrics(origin), open_metrics=False)
+    assert "process_resident_memory_bytes" in families
+    assert "python_gc_collections" in families
+
+
+def test_two_processes_in_one_interpreter_do_not_share_values():
+    one, other = OwnMetrics(own.EXPORTER), OwnMetrics(own.EXPORTER)
+    one.gauge(own.SNAPSHOT_AGE).set(5)
+    name = own.SNAPSHOT_AGE.name
+    assert one.registry.get_sample_value(name) == 5.0
+    assert other.registry.get_sample_value(name) == 0.0
+
+
+def test_a_histogram_has_the_declared_buckets():
+    family = read(touched(own.EXPORTER), open_metrics=True)[own.TICK_SECONDS.name]
+    bounds = [float(s.labels["le"]) for s in family.samples if s.name.endswith("_bucket")]
+    assert tuple(bounds[:-1]) == own.TICK_SECONDS.buckets
+    assert bounds[-1] == float("inf")
+
+
+def test_asking_for_another_kind_than_declared_is_an_error():
+    metrics = OwnMetrics(own.EXPORTER)
+    with pytest.raises(TypeError, match="slicewatch_tick_duration_seconds is a histogram"):
+        metrics.gauge(own.TICK_SECONDS)
+
+
+def test_asking_for_a_metric_of_another_process_is_an_error():
+    with pytest.raises(KeyError, match="slicewatch_adapter_pods_synced"):
+        OwnMetrics(own.EXPORTER).gauge(own.PODS_SYNCED)
