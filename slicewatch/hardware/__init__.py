@@ -1,0 +1,29 @@
+"""GPU models and MIG profiles, as data that needs no driver.
+
+What varies between two boards of one model, or with the driver, does not belong here.
+"""
+
+from slicewatch.hardware.gpus import MODELS, model_named
+from slicewatch.hardware.layout import PlacedInstance, gpu_instance_id, placements_for
+from slicewatch.hardware.model import (
+    Architecture,
+    GpuModel,
+    HardwareError,
+    MigProfile,
+    Placement,
+    suggest,
+)
+
+__all__ = [
+    "MODELS",
+    "Architecture",
+    "GpuModel",
+    "HardwareError",
+    "MigProfile",
+    "PlacedInstance",
+    "Placement",
+    "gpu_instance_id",
+    "model_named",
+    "placements_for",
+    "suggest",
+]
