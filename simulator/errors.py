@@ -1,0 +1,15 @@
+"""What the simulator raises."""
+
+
+class ScenarioError(ValueError):
+    """A scenario that describes no possible fleet.
+
+    Attributes:
+        where: path in the document, such as ``nodes[0].gpus[1].mig``.
+        what: what is wrong there and what to write instead.
+    """
+
+    def __init__(self, where: str, what: str) -> None:
+        super().__init__(f"{where}: {what}")
+        self.where = where
+        self.what = what

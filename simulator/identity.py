@@ -1,0 +1,45 @@
+"""Names that hardware brings with it, made from a seed: same seed, same names, on every machine."""
+
+from hashlib import blake2b
+from uuid import UUID
+
+
+def gpu_uuid(seed: str, node: str, gpu: int) -> str:
+    """Return a uuid in NVML's form for GPUs."""
+    return f"GPU-{_uuid(seed, node, str(gpu))}"
+
+
+def mig_uuid(gpu: str, gpu_instance: int, compute_instance: int) -> str:
+    """Return a uuid in NVML's form for MIG devices.
+
+    It depends on the place only: an instance of another profile that begins at the same place
+    later has the same one, which drivers are free to do and readers must not trip over.
+    """
+    return f"MIG-{_uuid(gpu, str(gpu_instance), str(compute_instance))}"
+
+
+def pci_bus_id(gpu: int) -> str:
+    """Return an address in NVML's form; distinct for the GPUs of a node, and ascending."""
+    return f"00000000:{0x17 + 0x0D * gpu:02X}:00.0"
+
+
+def serial(seed: str, node: str, gpu: int) -> str:
+    """Return a serial number of 13 digits."""
+    return str(10**12 + _number(seed, node, gpu, "serial") % (9 * 10**12))
+
+
+def pid(seed: str, namespace: str, pod: str, device: int) -> int:
+    """Return the number of a process, as a busy host would have given it."""
+    return 10_000 + _number(seed, namespace, device, pod) % 4_000_000
+
+
+def _number(seed: str, where: str, which: int, what: str) -> int:
+    return int.from_bytes(_digest(seed, where, str(which), what)[:8], "big")
+
+
+def _uuid(*parts: str) -> UUID:
+    return UUID(bytes=_digest(*parts), version=5)
+
+
+def _digest(*parts: str) -> bytes:
+    return blake2b("\0".join(parts).encode(), digest_size=16).digest()

@@ -1,0 +1,209 @@
+"""One machine of a fleet: its GPUs, its driver, and what can be done to it while it runs."""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from simulator import identity
+from simulator.checking import check_fault
+from simulator.clock import Clock
+from simulator.driver import Driver, driver_at
+from simulator.faults import NEVER, Injection, Story
+from simulator.gpu import Identity, Sampling, SimulatedGpu
+from simulator.scenario import Ecc, Fault, GpuGroup, Node, Scenario, Xid
+from simulator.tenancy import Tenancy
+from simulator.timeline import GpuTimeline
+from slicewatch.hardware import model_named
+
+
+class EventKind(StrEnum):
+    """What a driver reports when it happens."""
+
+    XID = "xid"
+    SINGLE_BIT_ECC = "single_bit_ecc"
+    DOUBLE_BIT_ECC = "double_bit_ecc"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuEvent:
+    """Something that happened on a GPU at a second of the fleet; ``data`` is an Xid's number."""
+
+    at: float
+    kind: EventKind
+    gpu: str
+    data: int = 0
+    gpu_instance_id: int | None = None
+    compute_instance_id: int | None = None
+
+
+class EventCursor:
+    """What happens on a node from its making on, each event once. For one thread."""
+
+    def __init__(self, node: "SimulatedNode") -> None:
+        self._node = node
+        self._seen = node.clock.now()
+        self._of_that_moment = 0
+        self.take()
+
+    def take(self) -> tuple[GpuEvent, ...]:
+        """Return what happened since the last call, in order."""
+        with self._node.changed:
+            now = self._node.clock.now()
+            # More can happen at the moment that was seen last: a manual clock stands still.
+            events = self._node.events(self._seen, now)
+        new = events[self._of_that_moment :]
+        self._seen = now
+        self._of_that_moment = sum(event.at == now for event in events)
+        return new
+
+
+class SimulatedNode:
+    """A machine with GPUs.
+
+    Attributes:
+        changed: guards everything on the node and is notified when its future is changed; a
+            manual clock notifies those who wait on it through the clock.
+    """
+
+    def __init__(
+        self, node: Node, scenario: Scenario, held: dict[int, list[Tenancy]], clock: Clock
+    ) -> None:
+        self.name = node.name
+        self.mig_strategy = node.mig_strategy
+        self.groups = node.groups()
+        self.changed = threading.Condition()
+        self.clock = clock
+        self._node = node
+        faults = tuple(fault for fault in scenario.faults if fault.node == node.name)
+        self._story = Story(faults)
+        self.gpus = tuple(
+            self._gpu(scenario, index, group, held.get(index, ()))
+            for index, group in enumerate(self.groups)
+        )
+
+    @property
+    def driver(self) -> Driver:
+        """The driver as it is now."""
+        return self.driver_at(self.clock.now())
+
+    def driver_at(self, at: float) -> Driver:
+        """Return the driver at a moment."""
+        with self.changed:
+            return driver_at(self._story, at, version=self._node.driver, cuda=self._node.cuda)
+
+    def gpu(self, uuid: str) -> SimulatedGpu | None:
+        """Return the GPU of that uuid, or None."""
+        return next((gpu for gpu in self.gpus if gpu.uuid == uuid), None)
+
+    def set_load(self, device: str, level: float | None) -> None:
+        """Hold a GPU or MIG device at a load from now on; None gives it back to its pods.
+
+        Raises:
+            ValueError: the node has no such device now, it is a GPU in MIG mode, or the level is
+                not between 0 and 1.
+        """
+        for gpu in self.gpus:
+            if device in gpu.stage.loads:
+                gpu.set_load(level, device=device)
+                return
+        raise ValueError(f"{self.name} has no device {device} now that can have a load")
+
+    def inject(self, fault: Fault) -> Injection:
+        """Let a fault happen; its times count from now.
+
+        Raises:
+            ScenarioError: the fault is not possible on this node.
+        """
+        check_fault("fault", fault, {self.name: self._node})
+        with self.changed:
+            now = self.clock.now()
+            injection = self._story.add(fault, now=now)
+            self._rebuild(now)
+        return injection
+
+    def clear(self, injection: Injection | None = None) -> None:
+        """End a fault now, or every fault of the node, those of the scenario included."""
+        with self.changed:
+            now = self.clock.now()
+            self._story.clear(injection, now=now)
+            self._rebuild(now)
+
+    def listen(self) -> "EventCursor":
+        """Return a cursor behind everything that has happened."""
+        return EventCursor(self)
+
+    def events(self, since: float, until: float) -> tuple[GpuEvent, ...]:
+        """Return what happened from ``since`` to ``until``, both included, in order."""
+        with self.changed:
+            found = [o for o in self._story.occurrences(until) if o.begin >= since]
+        return tuple(
+            _event(self.gpus[o.fault.gpu].uuid, o.begin, o.fault)
+            for o in found
+            if isinstance(o.fault, Xid | Ecc)
+        )
+
+    def next_change(self, after: float) -> float | None:
+        """Return when a fault next begins or ends, as far as it is known now."""
+        with self.changed:
+            at = self._story.next_change(after)
+        return None if at == NEVER else at
+
+    def _rebuild(self, now: float) -> None:
+        for gpu in self.gpus:
+            gpu.timeline.rebuild(now=now)
+        self.changed.notify_all()
+
+    def _gpu(
+        self, scenario: Scenario, index: int, group: GpuGroup, held: Sequence[Tenancy]
+    ) -> SimulatedGpu:
+        model = model_named(group.model)
+        uuid = identity.gpu_uuid(scenario.seed, self.name, index)
+        timeline = GpuTimeline(
+            uuid=uuid,
+            index=index,
+            model=model,
+            slots=group.mig,
+            tenancies=held,
+            story=self._story,
+            changed=self.changed,
+        )
+        board = Identity(
+            uuid=uuid,
+            index=index,
+            minor=index,
+            pci_bus_id=identity.pci_bus_id(index),
+            serial="" if "GeForce" in model.nvml_name else _serial(scenario, self.name, index),
+            board_part_number=f"SIM-{model.name}",
+            vbios="00.00.00.00.01",
+        )
+        sampling = Sampling(
+            period_us=round(scenario.sample_period * 1e6), kept=scenario.samples_kept
+        )
+        return SimulatedGpu(
+            identity=board,
+            model=model,
+            timeline=timeline,
+            clock=self.clock,
+            driver=self.driver_at,
+            sampling=sampling,
+        )
+
+
+def _serial(scenario: Scenario, node: str, index: int) -> str:
+    return identity.serial(scenario.seed, node, index)
+
+
+def _event(gpu: str, at: float, fault: Xid | Ecc) -> GpuEvent:
+    if isinstance(fault, Ecc):
+        single = fault.bits == "single"
+        kind = EventKind.SINGLE_BIT_ECC if single else EventKind.DOUBLE_BIT_ECC
+        return GpuEvent(at=at, kind=kind, gpu=gpu)
+    return GpuEvent(
+        at=at,
+        kind=EventKind.XID,
+        gpu=gpu,
+        data=fault.xid,
+        gpu_instance_id=fault.gpu_instance,
+        compute_instance_id=fault.compute_instance,
+    )

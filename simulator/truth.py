@@ -1,0 +1,127 @@
+"""What really was, for tests to hold against what was reported.
+
+Nothing here passes through a driver: no rounding, no sampling, no nonsense. All questions are
+about moments that may lie in the past or, as far as the scenario tells it, in the future.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from simulator import identity
+from simulator.gpu import SimulatedGpu
+from simulator.load import integral
+from simulator.node import SimulatedNode
+from simulator.scenario import GpuGroup, SharingMode
+from simulator.tenancy import Tenancy
+from simulator.timeline import GpuState, Stage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allocation:
+    """Devices of one resource that a container was given, as the kubelet's PodResources lists it.
+
+    Attributes:
+        device_ids: uuids of GPUs or MIG devices; ``<uuid>::<n>`` for a replica of a shared one.
+    """
+
+    namespace: str
+    pod: str
+    container: str
+    resource: str
+    device_ids: tuple[str, ...]
+
+
+class Truth:
+    """The truth about the devices and pods of a fleet, exact. Times are seconds of the fleet."""
+
+    def __init__(self, nodes: Sequence[SimulatedNode]) -> None:
+        self._nodes = {node.name: node for node in nodes}
+        self._of_device: dict[str, tuple[SimulatedNode, SimulatedGpu]] = {}
+        for node in nodes:
+            for gpu in node.gpus:
+                for uuid in (gpu.uuid, *_possible_mig_uuids(gpu)):
+                    self._of_device[uuid] = (node, gpu)
+
+    def busy_seconds(self, uuid: str, begin: float, end: float) -> float:
+        """Return how long kernels ran on a GPU or MIG device; part-time counts as its part.
+
+        Under MIG, each MIG device counts for its GPU by its share of the SMs.
+
+        Raises:
+            KeyError: the fleet never has such a device.
+        """
+        _, gpu = self._of_device[uuid]
+        return integral(gpu.timeline.signal(uuid, until=end), begin, end)
+
+    def mean_utilization(self, uuid: str, begin: float, end: float) -> float:
+        """Return the share of the time in which kernels ran, 0 to 1.
+
+        Raises:
+            KeyError: the fleet never has such a device.
+            ValueError: the stretch of time is empty.
+        """
+        if end <= begin:
+            raise ValueError(f"no time lies between {begin} s and {end} s")
+        return self.busy_seconds(uuid, begin, end) / (end - begin)
+
+    def energy_joules(self, uuid: str, at: float) -> float:
+        """Return what the GPU had used since its driver was last loaded.
+
+        Raises:
+            KeyError: the fleet never has such a GPU.
+        """
+        _, gpu = self._of_device[uuid]
+        return gpu.joules(at)
+
+    def up(self, uuid: str, at: float) -> bool:
+        """Tell whether a GPU answers, or a MIG device exists and its GPU answers.
+
+        Raises:
+            KeyError: the fleet never has such a device.
+        """
+        node, gpu = self._of_device[uuid]
+        stage = gpu.timeline.stage(at)
+        there = uuid == gpu.uuid or any(device.uuid == uuid for device in stage.devices)
+        driver = node.driver_at(at)
+        return there and driver.loaded and driver.matches and stage.state is GpuState.UP
+
+    def allocations(self, node: str, at: float) -> tuple[Allocation, ...]:
+        """Return who holds which devices of a node, one entry a container and resource.
+
+        Raises:
+            KeyError: the fleet has no such node.
+        """
+        held: dict[tuple[str, str, str, str], list[str]] = {}
+        machine = self._nodes[node]
+        for gpu, group in zip(machine.gpus, machine.groups, strict=True):
+            stage = gpu.timeline.stage(at)
+            for uuid, tenants in stage.tenants.items():
+                resource = _resource(stage, uuid, group, machine.mig_strategy)
+                for tenant in tenants:
+                    key = (tenant.namespace, tenant.pod, tenant.container, resource)
+                    held.setdefault(key, []).append(_device_id(uuid, tenant))
+        return tuple(
+            Allocation(namespace=key[0], pod=key[1], container=key[2], resource=key[3],
+                       device_ids=tuple(ids))
+            for key, ids in held.items()
+        )  # fmt: skip
+
+
+def _possible_mig_uuids(gpu: SimulatedGpu) -> list[str]:
+    # Ids of GPU instances number the nodes of a tree of halves over the memory slices.
+    ids = range(2 * gpu.model.memory_slices - 1)
+    return [identity.mig_uuid(gpu.uuid, number, 0) for number in ids]
+
+
+def _device_id(uuid: str, tenant: Tenancy) -> str:
+    replica = tenant.holding.replica
+    return uuid if replica is None else f"{uuid}::{replica}"
+
+
+def _resource(stage: Stage, uuid: str, group: GpuGroup, mig_strategy: str) -> str:
+    name = "nvidia.com/gpu"
+    for device in stage.devices:
+        if device.uuid == uuid and mig_strategy == "mixed":
+            name = f"nvidia.com/mig-{device.profile.name.replace('+', '.')}"
+    shared = group.sharing.mode is not SharingMode.NONE and group.sharing.rename
+    return f"{name}.shared" if shared else name
