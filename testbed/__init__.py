@@ -1,0 +1,1 @@
+"""Real machinery for tests and benchmarks: a cluster, a driver, servers. Never shipped."""

@@ -1,0 +1,34 @@
+"""Kubeconfig files, by which programs find the API server and say who they are."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from testbed.cluster import pki
+
+
+def with_certificate(path: Path, *, server: str, client: pki.Certificate, ca: Path) -> Path:
+    """Write a kubeconfig of a user known by a client certificate."""
+    user = {"client-certificate": str(client.certificate), "client-key": str(client.key)}
+    return _write(path, server, ca, user)
+
+
+def with_token(path: Path, *, server: str, token: str, ca: Path) -> Path:
+    """Write a kubeconfig of a service account known by its token."""
+    return _write(path, server, ca, {"token": token})
+
+
+def _write(path: Path, server: str, ca: Path, user: dict[str, str]) -> Path:
+    config: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {"name": "test", "cluster": {"server": server, "certificate-authority": str(ca)}}
+        ],
+        "users": [{"name": path.stem, "user": user}],
+        "contexts": [{"name": "test", "context": {"cluster": "test", "user": path.stem}}],
+        "current-context": "test",
+    }
+    path.touch(mode=0o600)
+    path.write_text(json.dumps(config, indent=1))  # JSON is YAML.
+    return path

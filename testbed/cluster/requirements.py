@@ -1,0 +1,108 @@
+"""What the test cluster needs of the machine, looked for before anything is started."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+from testbed.binaries import Unavailable
+from testbed.cluster import cgroups, waiting
+
+SEARCH_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_CNI_FOLDERS: Final = (Path("/usr/lib/cni"), Path("/opt/cni/bin"), Path("/usr/libexec/cni"))
+_PACKAGES: Final = {
+    "containerd": "containerd",
+    "ctr": "containerd",
+    "runc": "runc",
+    "iptables": "iptables",
+    "conntrack": "conntrack",
+    "ip": "iproute2",
+    "unshare": "util-linux",
+    "nsenter": "util-linux",
+    "mount": "mount",
+}
+_INSTALL_TIMEOUT_SECONDS: Final = 600
+
+
+def check() -> None:
+    """Make sure that a cluster can start here, installing Debian packages where that is possible.
+
+    Raises:
+        Unavailable: With what is missing.
+    """
+    if sys.platform != "linux" or os.geteuid() != 0:
+        raise Unavailable("the test cluster needs root on Linux: namespaces, mounts, iptables")
+    if packages := missing_packages():
+        _install(packages)
+    if packages := missing_packages():
+        raise Unavailable(f"the test cluster needs {', '.join(packages)}")
+    _check_namespaces()
+
+
+def check_unshared() -> None:
+    """Make sure that no other kubelet runs here: the two would end one another's pods.
+
+    To be asked once what an earlier cluster left is swept away.
+    """
+    if strangers := cgroups.members():
+        raise Unavailable(f"pods of another kubelet run here, processes {sorted(strangers)}")
+    for entry in Path("/proc").glob("[0-9]*/comm"):
+        if _text(entry).strip() == "kubelet":
+            raise Unavailable(f"another kubelet runs here, process {entry.parent.name}")
+
+
+def missing_packages() -> list[str]:
+    """Debian's names of what is not here."""
+    missing = {
+        package
+        for program, package in _PACKAGES.items()
+        if shutil.which(program, path=SEARCH_PATH) is None
+    }
+    if cni_folder() is None:
+        missing.add("containernetworking-plugins")
+    return sorted(missing)
+
+
+def cni_folder() -> Path | None:
+    """Where the CNI plugins are installed."""
+    return next((folder for folder in _CNI_FOLDERS if (folder / "bridge").exists()), None)
+
+
+def _install(packages: list[str]) -> None:
+    apt = shutil.which("apt-get", path=SEARCH_PATH)
+    if apt is None:
+        return
+    command = [apt, "-o", "DPkg::Lock::Timeout=120", "install", "-y", "--no-install-recommends"]
+    # RUNLEVEL=1: the packages' own services must not start beside ours.
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
+    for attempt in ([*command, *packages], [apt, "update"], [*command, *packages]):
+        done = subprocess.run(
+            attempt,
+            env=environment,
+            capture_output=True,
+            timeout=_INSTALL_TIMEOUT_SECONDS,
+            check=False,
+        )
+        if done.returncode == 0 and not missing_packages():
+            return
+
+
+def _check_namespaces() -> None:
+    done = subprocess.run(
+        ["unshare", "--net", "--mount", "--pid", "--fork", "true"],
+        capture_output=True,
+        text=True,
+        timeout=waiting.COMMAND_SECONDS,
+        check=False,
+    )
+    if done.returncode:
+        raise Unavailable(f"no namespaces can be made here: {done.stderr.strip()}")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""

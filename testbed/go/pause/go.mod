@@ -1,0 +1,3 @@
+module slicewatch/testbed/pause
+
+go 1.26.0
