@@ -1,0 +1,135 @@
+"""Which device of the node an id of the kubelet means.
+
+Every plugin names devices in a way of its own. The names that a device can have are worked out
+once for a set of devices, so that an id is looked up and never interpreted: a name that two
+devices would share belongs to neither, and an id that is no name is not resolved. HAMi's
+``<uuid>-<n>`` and the PCI addresses of network plugins are such ids on purpose: the first does not
+say which device the container really got, the second mean no GPU.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from slicewatch.wire.layout import Device
+
+PLUGIN_PREFIX: Final = "nvidia.com/"
+DRA_DRIVER: Final = "gpu.nvidia.com"
+
+# Under other names of NVIDIA a bare number may be anything: KubeVirt's plugin, for one, lists
+# IOMMU groups.
+INDEXED_RESOURCES: Final = frozenset({"nvidia.com/gpu", "nvidia.com/gpu.shared"})
+
+# Replicas of a shared device: NVIDIA's plugin writes `<id>::<n>`, GKE's `<id>/vgpu<n>`.
+_REPLICA = re.compile(r"(?P<device>.+)(?:::|/vgpu)(?P<replica>[0-9]+)")
+
+# NVIDIA's DRA driver names a MIG device by GPU minor, profile and placement. Dynamic devices are
+# `gpu-0-mig-1g10gb-19-4` (profile, its number, start), older static ones `gpu-0-mig-19-4-1`
+# (number, start, size). The number of the profile is not among what we know of a device, and the
+# rest is enough.
+_DRA_BY_PROFILE = re.compile(r"(gpu-[0-9]+-mig-[0-9]+g.+)-[0-9]+-([0-9]+)")
+_DRA_BY_SIZE = re.compile(r"(gpu-[0-9]+-mig)-[0-9]+-([0-9]+-[0-9]+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """A resolved id.
+
+    Attributes:
+        replica: number of the replica of a shared device; empty for the whole device.
+    """
+
+    device: Device
+    replica: str = ""
+
+
+def concerns_gpus(resource: str) -> bool:
+    """Tell whether devices of this resource, or of this DRA driver, may be NVIDIA GPUs."""
+    return resource.startswith(PLUGIN_PREFIX) or resource == DRA_DRIVER
+
+
+class DeviceIds:
+    """All names of a set of devices; looking one up costs the same however many there are."""
+
+    def __init__(self, devices: Iterable[Device]) -> None:
+        known = tuple(devices)
+        minors = {d.uuid: d.minor for d in known if not d.is_mig}
+        self._plugin = _unambiguous((n, d) for d in known for n in _plugin_names(d, minors))
+        self._claimed = _unambiguous((n, d) for d in known for n in _claim_names(d, minors))
+        self._indexed = _unambiguous((str(d.gpu), d) for d in known if not d.is_mig)
+
+    def find(self, resource: str, device_id: str) -> Match | None:
+        """Return the device that ``device_id`` of ``resource`` means, or None.
+
+        Understands, each with or without a replica: ``GPU-…``, ``MIG-…``, ``MIG-GPU-…/gi/ci``,
+        GKE's ``nvidia0`` and ``nvidia0/gi3``, and ``0`` of ``INDEXED_RESOURCES``; of the DRA
+        driver its names ``gpu-0`` and ``gpu-0-mig-…``.
+        """
+        if resource == DRA_DRIVER:
+            return _matched(self._claimed.get(_without_profile_number(device_id)))
+        if not concerns_gpus(resource):
+            return None
+        if split := _REPLICA.fullmatch(device_id):
+            return _matched(self._find(resource, split["device"]), split["replica"])
+        return _matched(self._find(resource, device_id))
+
+    def _find(self, resource: str, name: str) -> Device | None:
+        device = self._plugin.get(name)
+        if device is None and resource in INDEXED_RESOURCES:
+            return self._indexed.get(name)
+        return device
+
+
+def _matched(device: Device | None, replica: str = "") -> Match | None:
+    return None if device is None else Match(device=device, replica=replica)
+
+
+def _plugin_names(device: Device, minors: dict[str, int | None]) -> Iterator[str]:
+    """Yield what device plugins call a device."""
+    yield device.uuid
+    minor = minors.get(device.parent or device.uuid)
+    gi, ci = device.gpu_instance, device.compute_instance
+    if not device.is_mig:
+        if minor is not None:
+            yield f"nvidia{minor}"
+        return
+    if gi is not None and ci is not None:
+        yield f"MIG-{device.parent}/{gi}/{ci}"
+    # GKE gives out GPU instances, and opens the compute instance 0 of each.
+    if minor is not None and gi is not None and not ci:
+        yield f"nvidia{minor}/gi{gi}"
+
+
+def _claim_names(device: Device, minors: dict[str, int | None]) -> Iterator[str]:
+    """Yield what NVIDIA's DRA driver calls a device, less the number of the profile."""
+    minor = minors.get(device.parent or device.uuid)
+    if minor is None:
+        return
+    if not device.is_mig:
+        yield f"gpu-{minor}"
+    elif device.placement_start is not None:
+        if device.profile:
+            yield f"gpu-{minor}-mig-{_dns_form(device.profile)}@{device.placement_start}"
+        if device.placement_size is not None:
+            yield f"gpu-{minor}-mig@{device.placement_start}-{device.placement_size}"
+
+
+def _without_profile_number(name: str) -> str:
+    if found := _DRA_BY_PROFILE.fullmatch(name) or _DRA_BY_SIZE.fullmatch(name):
+        return f"{found[1]}@{found[2]}"
+    return name
+
+
+def _dns_form(profile: str) -> str:
+    """Return ``1g.10gb+me`` as ``1g10gb-me``, the way the driver writes it into a name."""
+    return re.sub(r"[^a-z0-9-]", "-", profile.replace(".", "").lower()).strip("-")
+
+
+def _unambiguous(named: Iterable[tuple[str, Device]]) -> dict[str, Device]:
+    found: dict[str, Device] = {}
+    twice: set[str] = set()
+    for name, device in named:
+        if found.setdefault(name, device) is not device:
+            twice.add(name)
+    return {name: device for name, device in found.items() if name not in twice}

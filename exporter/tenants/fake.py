@@ -1,0 +1,98 @@
+"""A kubelet that is not there: PodResources v1 on a real socket, told what to answer.
+
+For the demo and for tests. It has no opinion on devices: it lists what it was given, and fails
+the way that it was told to.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+from urllib.parse import quote
+
+from exporter.tenants import messages
+from exporter.tenants.messages import ContainerName
+from exporter.tenants.protocol import Allocation
+
+if TYPE_CHECKING:
+    import grpc
+
+
+class FakeKubelet:
+    """Serves ``List`` from ``start`` to ``stop``, and may be started again after that.
+
+    Attributes:
+        hangs: while true, takes every question and answers none.
+        refusal: name of the gRPC status that every question gets, such as ``INTERNAL``; None to
+            answer.
+        garbage: bytes that are answered instead of the message; None to answer.
+        asked: how many questions arrived since it was made.
+    """
+
+    def __init__(self, socket: Path) -> None:
+        self.socket = socket
+        self.hangs = False
+        self.refusal: str | None = None
+        self.garbage: bytes | None = None
+        self.asked = 0
+        self._answer = messages.encode(())
+        self._server: grpc.aio.Server | None = None
+
+    def give(
+        self, allocations: Iterable[Allocation], *, idle: Iterable[ContainerName] = ()
+    ) -> None:
+        """Set the answer to every following question; ``idle`` containers hold nothing."""
+        self._answer = messages.encode(allocations, idle)
+
+    @property
+    def answer_bytes(self) -> int:
+        """Return the size of the answer as it is now."""
+        return len(self._answer)
+
+    async def start(self) -> None:
+        """Listen on the socket, in place of whatever file is there.
+
+        Raises:
+            RuntimeError: already started, or the socket cannot be made there.
+        """
+        import grpc.aio
+
+        if self._server is not None:
+            raise RuntimeError(f"the fake kubelet on {self.socket} runs already")
+        server = grpc.aio.server()
+        methods = {messages.LIST: grpc.unary_unary_rpc_method_handler(self._list)}
+        handler = grpc.method_handlers_generic_handler(messages.SERVICE, methods)
+        server.add_generic_rpc_handlers((handler,))
+        server.add_insecure_port(f"unix:{quote(str(self.socket.absolute()))}")
+        await server.start()
+        self._server = server
+
+    async def stop(self) -> None:
+        """Drop every question and remove the socket, as a kubelet that ends."""
+        server, self._server = self._server, None
+        if server is not None:
+            await server.stop(grace=None)
+            self.socket.unlink(missing_ok=True)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+    async def _list(self, _: bytes, context: "grpc.aio.ServicerContext") -> bytes:
+        import grpc
+
+        self.asked += 1
+        if self.hangs:
+            await asyncio.Event().wait()
+        if self.refusal is not None:
+            await context.abort(grpc.StatusCode[self.refusal], "told to refuse")
+        return self._answer if self.garbage is None else self.garbage

@@ -1,0 +1,213 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+
+from exporter.tenants.protocol import Allocation
+from exporter.tenants.tenants import TenantMap, Unresolved, tenants_of
+from slicewatch.wire.layout import Device, Tenant
+
+FIRST = Device(uuid="GPU-b", gpu=0, minor=0, model="H100")
+SECOND = Device(uuid="GPU-a", gpu=1, minor=1, model="H100")
+SLICE = Device(
+    uuid="MIG-1", gpu=1, parent="GPU-a", model="H100", gpu_instance=3, compute_instance=0,
+    profile="1g.10gb", placement_start=4, placement_size=1,
+)  # fmt: skip
+NODE = (FIRST, SECOND, SLICE)
+
+
+def held(device_id, *, pod="p", container="c", resource="nvidia.com/gpu", share=""):
+    return Allocation(
+        namespace="ml",
+        pod=pod,
+        container=container,
+        resource=resource,
+        device_id=device_id,
+        share=share,
+    )
+
+
+def tenant(device, *, pod="p", container="c", resource="nvidia.com/gpu", replica=""):
+    return Tenant(
+        device=device.uuid,
+        namespace="ml",
+        pod=pod,
+        container=container,
+        resource=resource,
+        replica=replica,
+    )
+
+
+def test_all_pods_that_share_a_gpu_are_its_tenants():
+    pods = [held(f"nvidia0/vgpu{n}", pod=f"p{n}") for n in range(4)]
+
+    found = tenants_of(NODE, pods).tenants
+
+    assert found == tuple(tenant(FIRST, pod=f"p{n}", replica=str(n)) for n in range(4))
+
+
+def test_two_containers_and_two_gpus_of_a_pod_stay_apart():
+    found = tenants_of(NODE, [held("GPU-a", container="y"), held("GPU-b", container="x")]).tenants
+
+    assert found == (tenant(FIRST, container="x"), tenant(SECOND, container="y"))
+
+
+def test_a_mig_device_is_held_and_its_gpu_is_not():
+    resource = "nvidia.com/mig-1g.10gb"
+
+    found = tenants_of(NODE, [held("MIG-1", resource=resource)]).tenants
+
+    assert found == (tenant(SLICE, resource=resource),)
+
+
+def test_a_dynamic_mig_device_is_found_through_its_claim():
+    claim = held("gpu-1-mig-1g10gb-19-4", resource="gpu.nvidia.com", share="s-1")
+
+    found = tenants_of(NODE, [claim]).tenants
+
+    assert found == (tenant(SLICE, resource="gpu.nvidia.com", replica="s-1"),)
+
+
+def test_a_container_with_several_replicas_of_a_gpu_is_one_tenant():
+    replicas = [held(f"GPU-b::{n}") for n in (10, 2, 2)]
+
+    assert tenants_of(NODE, replicas).tenants == (tenant(FIRST, replica="2,10"),)
+
+
+def test_tenants_come_in_the_order_of_the_devices():
+    found = tenants_of(NODE, [held("GPU-a"), held("MIG-1"), held("GPU-b")]).tenants
+
+    assert [t.device for t in found] == ["GPU-b", "GPU-a", "MIG-1"]
+
+
+def test_an_unknown_id_is_reported_and_costs_only_itself():
+    found = tenants_of(NODE, [held("GPU-gone"), held("GPU-a"), held("GPU-gone", pod="q")])
+
+    assert found.tenants == (tenant(SECOND),)
+    assert found.unresolved == (Unresolved(resource="nvidia.com/gpu", device_id="GPU-gone"),)
+
+
+ids = st.sampled_from(
+    ["GPU-a", "GPU-b", "GPU-b::0", "GPU-b::1", "MIG-1", "nvidia0", "nvidia1/gi3", "1", "GPU-x"]
+)
+held_by_some = st.builds(held, ids, pod=st.sampled_from("pqr"), container=st.sampled_from("cd"))
+
+
+@given(st.lists(held_by_some), st.data())
+def test_the_order_of_the_kubelet_does_not_matter(allocations, data):
+    shuffled = data.draw(st.permutations(allocations))
+
+    assert tenants_of(NODE, shuffled) == tenants_of(NODE, allocations)
+
+
+@given(st.lists(held_by_some))
+def test_a_container_is_one_tenant_of_a_device(allocations):
+    found = tenants_of(NODE, allocations).tenants
+    keys = [(t.device, t.namespace, t.pod, t.container) for t in found]
+
+    assert len(set(keys)) == len(keys)
+    resolvable = {(a.pod, a.container) for a in allocations if a.device_id != "GPU-x"}
+    assert {(t.pod, t.container) for t in found} == resolvable
+
+
+def test_before_the_first_answer_nothing_is_known():
+    tenants = TenantMap()
+
+    assert tenants.resolve(NODE) == ()
+    assert not tenants.known
+    assert tenants.age_seconds(100.0) is None
+    assert tenants.version == 0
+
+
+def test_an_answer_that_nobody_holds_anything_is_known():
+    tenants = TenantMap()
+    tenants.take((), now=7.0)
+
+    assert tenants.resolve(NODE) == ()
+    assert tenants.known
+    assert tenants.age_seconds(7.0) == 0.0
+    assert tenants.version == 1
+
+
+def test_the_age_grows_until_the_next_answer():
+    tenants = TenantMap()
+    tenants.take((), now=10.0)
+    assert tenants.age_seconds(25.5) == pytest.approx(15.5)
+
+    tenants.take((), now=26.0)
+    assert tenants.age_seconds(26.0) == 0.0
+
+
+def test_only_another_answer_is_another_version():
+    tenants = TenantMap()
+    a, b = held("GPU-a"), held("GPU-b")
+
+    tenants.take((a, b), now=1.0)
+    tenants.take((b, a, a), now=2.0)
+    assert tenants.version == 1
+
+    tenants.take((a,), now=3.0)
+    assert tenants.version == 2
+
+
+def test_network_cards_that_come_and_go_are_no_change():
+    tenants = TenantMap()
+    tenants.take((held("GPU-a"),), now=1.0)
+
+    tenants.take((held("GPU-a"), held("0000:3b:00.0", resource="intel.com/sriov")), now=2.0)
+
+    assert tenants.version == 1
+    assert tenants.resolve(NODE) == (tenant(SECOND),)
+    assert tenants.unresolved == ()
+
+
+def test_the_same_answer_is_put_onto_new_devices_at_once():
+    tenants = TenantMap()
+    tenants.take((held("MIG-1"),), now=1.0)
+    assert tenants.resolve((FIRST, SECOND)) == ()
+    tenants.devices_changed.clear()
+
+    assert tenants.resolve(NODE) == (tenant(SLICE),)
+    assert tenants.devices_changed.is_set()
+
+
+def test_unchanged_devices_and_answers_resolve_to_the_very_same_tenants():
+    tenants = TenantMap()
+    tenants.take((held("GPU-a"),), now=1.0)
+    before = tenants.resolve(NODE)
+    tenants.devices_changed.clear()
+    tenants.take((held("GPU-a"),), now=2.0)
+
+    assert tenants.resolve(tuple(NODE)) is before
+    assert not tenants.devices_changed.is_set()
+
+
+def test_a_container_that_is_gone_from_the_answer_is_no_tenant_any_more():
+    tenants = TenantMap()
+    tenants.take((held("GPU-a"), held("GPU-b", pod="q")), now=1.0)
+    assert len(tenants.resolve(NODE)) == 2
+
+    tenants.take((held("GPU-b", pod="q"),), now=2.0)
+
+    assert tenants.resolve(NODE) == (tenant(FIRST, pod="q"),)
+
+
+def test_an_id_that_stays_unknown_is_said_once():
+    tenants = TenantMap()
+    with capture_logs() as said:
+        for now in range(3):
+            tenants.take((held("GPU-gone"), held("GPU-a", pod=f"p{now}")), now=float(now))
+            tenants.resolve(NODE)
+
+    assert [line["device_id"] for line in said] == ["GPU-gone"]
+    assert len(tenants.unresolved) == 1
+
+
+def test_without_a_driver_no_id_is_called_unknown():
+    tenants = TenantMap()
+    tenants.take((held("GPU-a"),), now=1.0)
+
+    with capture_logs() as said:
+        assert tenants.resolve(()) == ()
+
+    assert said == []
