@@ -1,0 +1,1 @@
+"""Process 1, a DaemonSet: reads the GPUs of its node and publishes them; writes to nothing."""

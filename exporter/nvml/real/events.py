@@ -1,0 +1,137 @@
+"""What happens on the GPUs, through one event set of NVML."""
+
+import contextlib
+import ctypes
+import math
+from typing import Final
+
+import pynvml
+from pynvml import NVMLError
+
+from exporter.nvml.protocol import (
+    Event,
+    EventKind,
+    EventSource,
+    Failed,
+    Outcome,
+    Unsupported,
+    Value,
+)
+from exporter.nvml.real.returns import NoValue, Return, outcome_of
+from slicewatch.wire.layout import Device
+
+_MILLISECONDS: Final = 1000
+_EVENTS_AT_ONCE: Final = 256
+_NO_INSTANCE: Final = 0xFFFFFFFF
+_KINDS: Final = {
+    pynvml.nvmlEventTypeXidCriticalError: EventKind.XID,
+    pynvml.nvmlEventTypeSingleBitEccError: EventKind.SINGLE_BIT_ECC,
+    pynvml.nvmlEventTypeDoubleBitEccError: EventKind.DOUBLE_BIT_ECC,
+}
+_TYPES: Final = sum(_KINDS)
+
+
+def listen(gpus: tuple[Device, ...]) -> Outcome[EventSource]:
+    """Listen to the GPUs from now on. One that is lost or reports no events is left out."""
+    try:
+        event_set = pynvml.nvmlEventSetCreate()
+    except NVMLError as error:
+        return outcome_of(error.value)
+    names: dict[int, str] = {}
+    refusal: NoValue = Unsupported("device")
+    for gpu in gpus:
+        try:
+            names |= _register(event_set, gpu)
+        except NVMLError as error:
+            refusal = outcome_of(error.value)
+            if isinstance(refusal, Failed):
+                # NVML leaves the whole set undefined.
+                _free(event_set)
+                return refusal
+    if gpus and not names:
+        _free(event_set)
+        return refusal
+    return Value(RealEvents(event_set, names))
+
+
+class RealEvents:
+    """An event set; see ``protocol.EventSource``.
+
+    The first failure ends it, since NVML leaves the set undefined: it is freed, every later wait
+    answers the same, and only a new one listens again.
+    """
+
+    def __init__(self, event_set: pynvml.c_nvmlEventSet_t, names: dict[int, str]) -> None:
+        self._set = event_set
+        # A GPU that was just lost is not asked for its name: it is known by its address.
+        self._names = names
+        self._ended: NoValue | None = None
+
+    def wait(self, timeout_seconds: float) -> Outcome[tuple[Event, ...]]:
+        """Return what happened since the last call, or what ended the listening."""
+        if self._ended is not None:
+            return self._ended
+        events: list[Event] = []
+        failure = self._collect(events, math.ceil(timeout_seconds * _MILLISECONDS))
+        if failure is not None:
+            self._end(failure)
+        # What came before a failure is not lost: the next call reports the failure.
+        return failure if failure is not None and not events else Value(tuple(events))
+
+    def close(self) -> None:
+        """Free the set."""
+        if self._ended is None:
+            self._end(Failed(Return.INVALID_STATE.name))
+
+    def _collect(self, events: list[Event], timeout_milliseconds: int) -> NoValue | None:
+        try:
+            while len(events) < _EVENTS_AT_ONCE:
+                wait = 0 if events else timeout_milliseconds
+                events.append(self._event(pynvml.nvmlEventSetWait_v2(self._set, wait)))
+        except NVMLError as error:
+            return None if error.value == Return.TIMEOUT else outcome_of(error.value)
+        return None
+
+    def _end(self, reason: NoValue) -> None:
+        self._ended = reason
+        _free(self._set)
+
+    def _event(self, data: pynvml.c_nvmlEventData_t) -> Event:
+        return Event(
+            kind=_KINDS[data.eventType],
+            gpu=self._names.get(_address(data.device)) or _name(data.device),
+            data=data.eventData,
+            gpu_instance=_instance_or_none(data.gpuInstanceId),
+            compute_instance=_instance_or_none(data.computeInstanceId),
+        )
+
+
+def _register(event_set: pynvml.c_nvmlEventSet_t, gpu: Device) -> dict[int, str]:
+    """Register what the GPU can report; return its name by the address that events carry."""
+    handle = pynvml.nvmlDeviceGetHandleByIndex(gpu.gpu)
+    types = pynvml.nvmlDeviceGetSupportedEventTypes(handle) & _TYPES
+    if not types:
+        return {}
+    pynvml.nvmlDeviceRegisterEvents(handle, types, event_set)
+    return {_address(handle): gpu.uuid}
+
+
+def _name(handle: pynvml.c_nvmlDevice_t) -> str:
+    """Return the uuid of a GPU that NVML calls otherwise in events than elsewhere."""
+    try:
+        return pynvml.nvmlDeviceGetUUID(handle)
+    except (NVMLError, UnicodeDecodeError):
+        return ""
+
+
+def _address(handle: pynvml.c_nvmlDevice_t) -> int:
+    return ctypes.cast(handle, ctypes.c_void_p).value or 0
+
+
+def _instance_or_none(number: int) -> int | None:
+    return None if number == _NO_INSTANCE else number
+
+
+def _free(event_set: pynvml.c_nvmlEventSet_t) -> None:
+    with contextlib.suppress(NVMLError):
+        pynvml.nvmlEventSetFree(event_set)
