@@ -153,16 +153,20 @@ class Nvml(Protocol):
         """Shut down. Only while no session and no event source is inside a call."""
         ...
 
-    def gpus(self) -> tuple[Slot, ...]:
-        """Enumerate; a GPU that cannot be identified fills its slot with the outcome.
+    def count(self) -> int:
+        """Return how many GPUs NVML enumerates.
 
         Raises:
             DriverUnavailableError: the driver went away after the start.
         """
         ...
 
+    def identify(self, index: int) -> Outcome[Device]:
+        """Return the GPU at an index below ``count()``, or why it does not say who it is."""
+        ...
+
     def open(self, gpu: Device) -> Session:
-        """Return a session for a GPU that ``gpus()`` listed."""
+        """Return a session for a GPU that was identified."""
         ...
 
     def events(self, gpus: tuple[Device, ...]) -> Outcome[EventSource]:

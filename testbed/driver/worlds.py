@@ -58,7 +58,7 @@ class World:
 
     def session(self, gpu: int) -> Session:
         """Open the GPU at an index, which must answer."""
-        found = self.nvml.gpus()[gpu].gpu
+        found = self.nvml.identify(gpu)
         if not isinstance(found, Value):
             raise TypeError(f"GPU {gpu} cannot be opened: {found}")
         return self.nvml.open(found.value)

@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from exporter.nvml.enumeration import Enumeration
 from exporter.nvml.protocol import (
     DriverUnavailableError,
     Event,
@@ -106,11 +107,11 @@ def test_a_stop_may_be_repeated(world):
     world.nvml.stop()
     world.nvml.stop()
     with pytest.raises(DriverUnavailableError):
-        world.nvml.gpus()
+        Enumeration(world.nvml).slots()
 
 
 def test_every_gpu_of_the_scenario_is_listed_with_what_a_repair_needs(world):
-    slots = world.nvml.gpus()
+    slots = Enumeration(world.nvml).slots()
     assert [slot.index for slot in slots] == [0, 1, 2]
     for slot, gpu in zip(slots, world.node.gpus, strict=True):
         board = gpu.identity
@@ -275,7 +276,7 @@ def test_one_gpu_that_is_gone_leaves_the_others_readable(world, fault, reason):
     injection = world.inject(fault(node="n", gpu=WHOLE))
     assert sessions[0].read(POWER, device) == Lost(reason)
     assert sessions[0].devices() == Lost(reason)
-    assert [type(slot.gpu) for slot in world.nvml.gpus()] == [Lost, Value, Value]
+    assert [type(slot.gpu) for slot in Enumeration(world.nvml).slots()] == [Lost, Value, Value]
     whole, *instances = devices_of(sessions[1])
     assert len(instances) == 3
     assert isinstance(sessions[1].read(POWER, whole), Value)
@@ -336,7 +337,7 @@ def test_a_driver_that_is_gone_asks_for_a_new_start(world):
     injection = world.inject(scenario.DriverGone(node="n"))
     assert session.devices() == Failed("DRIVER_NOT_LOADED", reinitialise=True)
     with pytest.raises(DriverUnavailableError) as enumeration:
-        world.nvml.gpus()
+        Enumeration(world.nvml).slots()
     assert enumeration.value.reason == "no_driver"
     world.nvml.stop()
     with pytest.raises(DriverUnavailableError) as start:
@@ -411,7 +412,7 @@ def is_rejected(probe, reading) -> bool:
 
 
 def test_each_event_arrives_once_and_in_order(world):
-    gpus = tuple(slot.gpu.value for slot in world.nvml.gpus())
+    gpus = tuple(slot.gpu.value for slot in Enumeration(world.nvml).slots())
     world.inject(scenario.Xid(node="n", gpu=WHOLE, xid=13))
     world.advance(1)
     events = world.nvml.events(gpus).value
@@ -435,7 +436,7 @@ def test_each_event_arrives_once_and_in_order(world):
 
 
 def test_no_event_is_lost_between_two_waits(world):
-    gpus = tuple(slot.gpu.value for slot in world.nvml.gpus())
+    gpus = tuple(slot.gpu.value for slot in Enumeration(world.nvml).slots())
     events = world.nvml.events(gpus).value
     for xid in range(1, 40):
         world.inject(scenario.Xid(node="n", gpu=WHOLE, xid=xid))
@@ -446,7 +447,7 @@ def test_no_event_is_lost_between_two_waits(world):
 
 
 def test_a_wait_returns_as_soon_as_something_happens(world):
-    gpus = tuple(slot.gpu.value for slot in world.nvml.gpus())
+    gpus = tuple(slot.gpu.value for slot in Enumeration(world.nvml).slots())
     events = world.nvml.events(gpus).value
     thread, results = in_thread(lambda: events.wait(DEADLINE_SECONDS))
     world.inject(scenario.Xid(node="n", gpu=WHOLE, xid=79))
@@ -457,7 +458,7 @@ def test_a_wait_returns_as_soon_as_something_happens(world):
 
 
 def test_events_of_a_gpu_that_is_not_listened_to_are_left_out(world):
-    gpus = tuple(slot.gpu.value for slot in world.nvml.gpus())
+    gpus = tuple(slot.gpu.value for slot in Enumeration(world.nvml).slots())
     events = world.nvml.events(gpus[PARTITIONED:DESKTOP]).value
     world.inject(scenario.Xid(node="n", gpu=WHOLE, xid=79))
     world.inject(scenario.Xid(node="n", gpu=PARTITIONED, xid=31))
@@ -466,7 +467,7 @@ def test_events_of_a_gpu_that_is_not_listened_to_are_left_out(world):
 
 
 def test_a_lost_gpu_does_not_silence_the_others(world):
-    gpus = tuple(slot.gpu.value for slot in world.nvml.gpus())
+    gpus = tuple(slot.gpu.value for slot in Enumeration(world.nvml).slots())
     world.inject(scenario.Lost(node="n", gpu=WHOLE))
     events = world.nvml.events(gpus).value
     world.inject(scenario.Xid(node="n", gpu=PARTITIONED, xid=31))
@@ -475,7 +476,7 @@ def test_a_lost_gpu_does_not_silence_the_others(world):
 
 
 def test_listening_fails_where_the_driver_is_gone(world):
-    gpus = tuple(slot.gpu.value for slot in world.nvml.gpus())
+    gpus = tuple(slot.gpu.value for slot in Enumeration(world.nvml).slots())
     events = world.nvml.events(gpus).value
     world.inject(scenario.DriverGone(node="n"))
     assert events.wait(0.01) == Failed("DRIVER_NOT_LOADED", reinitialise=True)
@@ -489,5 +490,7 @@ def test_listening_fails_where_the_driver_is_gone(world):
 async def test_the_simulated_one_refuses_the_thread_of_an_event_loop(world):
     # The real one cannot afford to look at every call; it is documented to block instead.
     with pytest.raises(RuntimeError, match="worker thread"):
-        world.nvml.gpus()
-    assert len(await asyncio.to_thread(world.nvml.gpus)) == 3
+        world.nvml.count()
+    with pytest.raises(RuntimeError, match="worker thread"):
+        world.nvml.identify(0)
+    assert await asyncio.to_thread(world.nvml.count) == 3

@@ -10,6 +10,7 @@ import threading
 import pynvml
 import pytest
 
+from exporter.nvml.enumeration import Enumeration
 from exporter.nvml.protocol import (
     DriverUnavailableError,
     Failed,
@@ -45,7 +46,7 @@ def nvml():
 
 @pytest.fixture
 def sessions(nvml):
-    slots = nvml.gpus()
+    slots = Enumeration(nvml).slots()
     found = [slot.gpu.value for slot in slots if isinstance(slot.gpu, Value)]
     if not found:
         pytest.skip(f"no GPU answers: {slots}")
@@ -59,7 +60,7 @@ def resolved(session):
 
 
 def test_each_gpu_has_an_identity_of_its_own(nvml):
-    gpus = [slot.gpu.value for slot in nvml.gpus() if isinstance(slot.gpu, Value)]
+    gpus = [slot.gpu.value for slot in Enumeration(nvml).slots() if isinstance(slot.gpu, Value)]
     assert len({gpu.uuid for gpu in gpus}) == len(gpus)
     for gpu in gpus:
         assert gpu.uuid.startswith("GPU-")
@@ -128,7 +129,9 @@ def test_energy_does_not_fall_and_power_is_drawn(sessions):
 
 
 def test_a_quiet_node_has_no_events(nvml):
-    gpus = tuple(slot.gpu.value for slot in nvml.gpus() if isinstance(slot.gpu, Value))
+    gpus = tuple(
+        slot.gpu.value for slot in Enumeration(nvml).slots() if isinstance(slot.gpu, Value)
+    )
     events = nvml.events(gpus)
     if isinstance(events, Unsupported):
         pytest.skip(f"events are not supported here: {events.reason}")
@@ -137,7 +140,7 @@ def test_a_quiet_node_has_no_events(nvml):
 
 
 def test_a_new_start_finds_the_same_gpus(nvml):
-    before = nvml.gpus()
+    before = Enumeration(nvml).slots()
     nvml.stop()
     nvml.start()
-    assert nvml.gpus() == before
+    assert Enumeration(nvml).slots() == before

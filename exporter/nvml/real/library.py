@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pynvml
 from pynvml import NVMLError
 
-from exporter.nvml.protocol import Driver, EventSource, Outcome, Session, Slot
+from exporter.nvml.protocol import Driver, EventSource, Outcome, Session
 from exporter.nvml.real import events, identity
 from exporter.nvml.real.returns import Return, unavailable
 from exporter.nvml.real.session import RealSession
@@ -60,20 +60,23 @@ class RealNvml:
         with contextlib.suppress(NVMLError):
             pynvml.nvmlShutdown()
 
-    def gpus(self) -> tuple[Slot, ...]:
-        """Enumerate the GPUs.
+    def count(self) -> int:
+        """Return how many GPUs there are.
 
         Raises:
             DriverUnavailableError: the driver went away after the start.
         """
         try:
-            count = pynvml.nvmlDeviceGetCount()
+            return pynvml.nvmlDeviceGetCount()
         except NVMLError as error:
             raise unavailable(error.value) from error
-        return tuple(Slot(index=index, gpu=identity.identify(index)) for index in range(count))
+
+    def identify(self, index: int) -> Outcome[Device]:
+        """Return the GPU at an index, or why it does not say who it is."""
+        return identity.identify(index)
 
     def open(self, gpu: Device) -> Session:
-        """Return a session for a GPU that ``gpus()`` listed."""
+        """Return a session for a GPU that was identified."""
         return RealSession(gpu, self._cpu_nanoseconds)
 
     def events(self, gpus: tuple[Device, ...]) -> Outcome[EventSource]:

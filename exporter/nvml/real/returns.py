@@ -63,8 +63,7 @@ _UNAVAILABLE: Final[dict[int, tuple[str, str]]] = {
     Return.UNINITIALIZED: ("no_driver", "the NVIDIA kernel driver went away"),
     Return.LIB_RM_VERSION_MISMATCH: (
         "version_mismatch",
-        "NVIDIA's library and kernel driver differ in version; in a container, restart the pod"
-        " once both are of one",
+        "library and kernel driver differ in version; restart the pod once both are of one",
     ),
     Return.NO_PERMISSION: ("permission", "the NVIDIA device files may not be opened"),
 }

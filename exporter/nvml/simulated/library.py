@@ -10,11 +10,16 @@ from exporter.nvml.protocol import (
     Lost,
     Outcome,
     Session,
-    Slot,
     Value,
 )
 from exporter.nvml.simulated.events import SimulatedEvents
-from exporter.nvml.simulated.refusals import MISMATCH, Life, refusal_of, refuse_on_event_loop
+from exporter.nvml.simulated.refusals import (
+    MISMATCH,
+    Life,
+    failure_of,
+    refusal_of,
+    refuse_on_event_loop,
+)
 from exporter.nvml.simulated.session import SimulatedSession, whole_gpu
 from simulator.clock import RealTimeClock
 from simulator.fleet import Fleet
@@ -75,25 +80,27 @@ class SimulatedNvml:
                 self._life = None
                 self._node.changed.notify_all()
 
-    def gpus(self) -> tuple[Slot, ...]:
-        """Enumerate the GPUs; waits for those that hang.
+    def count(self) -> int:
+        """Return how many GPUs there are, those that do not answer included.
 
         Raises:
             DriverUnavailableError: the driver went away after the start.
         """
         refuse_on_event_loop()
-        life = self._life
-        slots = []
-        for gpu in self._node.gpus:
-            refusal = refusal_of(self._node, gpu, life)
-            if isinstance(refusal, Failed):
-                raise DriverUnavailableError(_word(refusal), f"NVML answers {refusal.error}")
-            device: Outcome[Device] = refusal or Value(whole_gpu(gpu, mig_enabled=gpu.mig_enabled))
-            slots.append(Slot(index=gpu.index, gpu=device))
-        return tuple(slots)
+        failure = failure_of(self._node, self._life, closed=False)
+        if failure is not None:
+            raise DriverUnavailableError(_word(failure), f"NVML answers {failure.error}")
+        return len(self._node.gpus)
+
+    def identify(self, index: int) -> Outcome[Device]:
+        """Return the GPU at an index, or why it does not say who it is; waits while it hangs."""
+        refuse_on_event_loop()
+        gpu = self._node.gpus[index]
+        refusal = refusal_of(self._node, gpu, self._life)
+        return refusal or Value(whole_gpu(gpu, mig_enabled=gpu.mig_enabled))
 
     def open(self, gpu: Device) -> Session:
-        """Return a session for a GPU that ``gpus()`` listed."""
+        """Return a session for a GPU that was identified."""
         refuse_on_event_loop()
         return SimulatedSession(self._node, self._node.gpu(gpu.uuid), self._life)
 

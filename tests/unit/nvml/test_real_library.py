@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from exporter.nvml.enumeration import Enumeration
 from exporter.nvml.protocol import DriverUnavailableError, Value
 from exporter.nvml.real.returns import Return
 from testbed import require
@@ -36,8 +37,8 @@ from slicewatch.catalog import CATALOG
 nvml = RealNvml(lambda: 0)
 nvml.start()
 said = {}
-for slot in nvml.gpus():
-    session = nvml.open(slot.gpu.value)
+for index in range(nvml.count()):
+    session = nvml.open(nvml.identify(index).value)
     for device in session.devices().value:
         key = device.profile or f"gpu{device.gpu}"
         said[key] = {p.name: str(session.read(p, device)) for p in CATALOG.probes()}
@@ -57,7 +58,7 @@ except DriverUnavailableError as error:
     first = error.reason
 shutil.copy(sys.argv[1], sys.argv[2])
 nvml.start()
-print(json.dumps([first, len(nvml.gpus())]))
+print(json.dumps([first, nvml.count()]))
 nvml.stop()
 """
 
@@ -119,7 +120,7 @@ def holds(path: Path) -> tuple[int, int]:
 def test_a_stop_releases_everything_that_the_start_took(world, tmp_path):
     before = holds(tmp_path / "driver.state")
     world.nvml.start()
-    gpus = tuple(slot.gpu.value for slot in world.nvml.gpus())
+    gpus = tuple(slot.gpu.value for slot in Enumeration(world.nvml).slots())
     sessions = [world.nvml.open(gpu) for gpu in gpus]
     assert all(isinstance(session.devices(), Value) for session in sessions)
     events = world.nvml.events(gpus).value

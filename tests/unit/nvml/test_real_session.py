@@ -6,6 +6,7 @@ import struct
 import pynvml
 import pytest
 
+from exporter.nvml.enumeration import Enumeration
 from exporter.nvml.protocol import EventKind, Failed, Lost, Unsupported, Value
 from exporter.nvml.real.events import RealEvents
 from exporter.nvml.real.returns import Return
@@ -230,7 +231,7 @@ def test_texts_in_no_known_encoding_do_not_hide_a_gpu(world):
         state.serial = b"\xfe"
 
     world.alter(WHOLE, spoil)
-    found = world.nvml.gpus()[WHOLE].gpu.value
+    found = Enumeration(world.nvml).slots()[WHOLE].gpu.value
     assert (found.model, found.serial) == ("", "")
     assert found.uuid == world.node.gpus[WHOLE].uuid
 
@@ -241,7 +242,7 @@ def test_a_gpu_that_cannot_be_told_from_others_is_no_device(world, uuid):
         state.uuid = uuid
 
     world.alter(WHOLE, spoil)
-    slots = world.nvml.gpus()
+    slots = Enumeration(world.nvml).slots()
     assert isinstance(slots[WHOLE].gpu, Failed)
     assert isinstance(slots[PARTITIONED].gpu, Value)
 
@@ -253,7 +254,7 @@ def test_a_board_without_minor_number_or_serial_is_listed_all_the_same(world):
         nvmlDeviceGetSerial=Return.CORRUPTED_INFOROM,
         nvmlDeviceGetMigMode=Return.NO_PERMISSION,
     )
-    found = world.nvml.gpus()[WHOLE].gpu.value
+    found = Enumeration(world.nvml).slots()[WHOLE].gpu.value
     assert (found.minor, found.serial, found.mig_enabled) == (None, "", False)
 
 
@@ -287,7 +288,7 @@ def test_a_closed_session_reads_nothing(world):
 
 
 def test_a_gpu_without_events_leaves_the_set_usable(world):
-    gpus = tuple(slot.gpu.value for slot in world.nvml.gpus())
+    gpus = tuple(slot.gpu.value for slot in Enumeration(world.nvml).slots())
     world.fail(WHOLE, nvmlDeviceRegisterEvents=Return.NOT_SUPPORTED)
     events = world.nvml.events(gpus).value
     world.inject(scenario.Xid(node="n", gpu=PARTITIONED, xid=43))
@@ -300,7 +301,7 @@ def test_a_board_without_ecc_reports_its_xids(world):
     def forget_ecc(state):
         state.event_types = 0x8
 
-    gpus = tuple(slot.gpu.value for slot in world.nvml.gpus())
+    gpus = tuple(slot.gpu.value for slot in Enumeration(world.nvml).slots())
     world.alter(WHOLE, forget_ecc)
     events = world.nvml.events(gpus[:1]).value
     world.inject(scenario.Xid(node="n", gpu=WHOLE, xid=31))
@@ -309,14 +310,14 @@ def test_a_board_without_ecc_reports_its_xids(world):
 
 
 def test_events_that_no_gpu_reports_are_unsupported(world):
-    gpus = tuple(slot.gpu.value for slot in world.nvml.gpus())
+    gpus = tuple(slot.gpu.value for slot in Enumeration(world.nvml).slots())
     for gpu in (WHOLE, PARTITIONED):
         world.fail(gpu, nvmlDeviceRegisterEvents=Return.NOT_SUPPORTED)
     assert world.nvml.events(gpus) == Unsupported("device")
 
 
 def test_a_set_that_fails_is_freed_and_keeps_saying_so(world):
-    gpus = tuple(slot.gpu.value for slot in world.nvml.gpus())
+    gpus = tuple(slot.gpu.value for slot in Enumeration(world.nvml).slots())
     events = world.nvml.events(gpus).value
     world.feed.file.fail_events(Return.UNKNOWN)
     world.driver.forget_calls()

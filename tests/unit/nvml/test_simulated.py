@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from exporter.nvml.enumeration import Enumeration
 from exporter.nvml.protocol import DriverUnavailableError, Failed, Lost, Unsupported, Value
 from exporter.nvml.simulated import SimulatedNvml
 from simulator.fleet import Fleet
@@ -51,7 +52,7 @@ def devices_of(session):
 
 
 def session_on(nvml, index):
-    (slot,) = (slot for slot in nvml.gpus() if slot.index == index)
+    (slot,) = (slot for slot in Enumeration(nvml).slots() if slot.index == index)
     assert isinstance(slot.gpu, Value)
     return nvml.open(slot.gpu.value)
 
@@ -62,7 +63,7 @@ def test_a_start_tells_the_versions(fleet):
 
 
 def test_gpus_are_listed_with_what_a_repair_needs(nvml):
-    first, second = (slot.gpu.value for slot in nvml.gpus())
+    first, second = (slot.gpu.value for slot in Enumeration(nvml).slots())
     assert (first.gpu, first.model, first.mig_enabled) == (0, "NVIDIA H100 80GB HBM3", False)
     assert (second.gpu, second.mig_enabled, second.minor) == (1, True, 1)
     assert first.uuid.startswith("GPU-")
@@ -197,7 +198,7 @@ def test_windows_of_readings_agree_with_the_truth(fleet, nvml):
 
 def test_what_was_not_resolved_is_not_found(nvml):
     session = session_on(nvml, 1)
-    slot = nvml.gpus()[1]
+    slot = Enumeration(nvml).slots()[1]
     assert session.read(POWER, slot.gpu.value) == Failed("NOT_FOUND")
 
 
@@ -210,7 +211,7 @@ def test_a_mig_device_that_vanished_is_not_found(nvml, fleet):
 
 
 def test_a_gpu_that_was_never_there_is_lost(nvml):
-    (slot, _) = nvml.gpus()
+    (slot, _) = Enumeration(nvml).slots()
     stranger = slot.gpu.value.__class__(uuid="GPU-0", gpu=0, model="")
     assert nvml.open(stranger).devices() == Lost("gpu_not_found")
 
@@ -218,7 +219,7 @@ def test_a_gpu_that_was_never_there_is_lost(nvml):
 def test_nothing_answers_before_the_start_and_after_the_stop(fleet):
     nvml = SimulatedNvml(fleet.node("n"))
     with pytest.raises(DriverUnavailableError, match="UNINITIALIZED"):
-        nvml.gpus()
+        Enumeration(nvml).slots()
     nvml.start()
     session = session_on(nvml, 0)
     nvml.stop()
@@ -239,9 +240,9 @@ async def test_it_refuses_to_block_an_event_loop(fleet):
         nvml.start()
     driver = await asyncio.to_thread(nvml.start)
     assert driver.driver == "580.95.05"
-    slots = await asyncio.to_thread(nvml.gpus)
+    slots = await asyncio.to_thread(Enumeration(nvml).slots)
     with pytest.raises(RuntimeError, match="not on the event loop's thread"):
-        nvml.gpus()
+        Enumeration(nvml).slots()
     session = await asyncio.to_thread(nvml.open, slots[0].gpu.value)
     with pytest.raises(RuntimeError, match="not on the event loop's thread"):
         session.devices()
@@ -250,7 +251,7 @@ async def test_it_refuses_to_block_an_event_loop(fleet):
 def test_it_can_be_made_from_a_shipped_scenario_in_real_time():
     nvml = SimulatedNvml.of("demo", node="gpu-b")
     nvml.start()
-    assert [slot.gpu.value.mig_enabled for slot in nvml.gpus()] == [True, True]
+    assert [slot.gpu.value.mig_enabled for slot in Enumeration(nvml).slots()] == [True, True]
     nvml.stop()
 
 

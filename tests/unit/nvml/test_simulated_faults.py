@@ -5,6 +5,7 @@ from concurrent.futures import TimeoutError as StillRunning
 
 import pytest
 
+from exporter.nvml.enumeration import Enumeration
 from exporter.nvml.protocol import (
     DriverUnavailableError,
     Event,
@@ -44,7 +45,7 @@ def pool():
 
 
 def opened(nvml, index):
-    session = nvml.open(nvml.gpus()[index].gpu.value)
+    session = nvml.open(Enumeration(nvml).slots()[index].gpu.value)
     return session, session.devices().value[0]
 
 
@@ -53,8 +54,8 @@ def test_a_lost_gpu_is_lost_for_every_call_and_comes_back(nvml, fleet):
     fleet.advance_to(70)
     assert session.devices() == Lost("gpu_is_lost")
     assert session.read(POWER, gpu) == Lost("gpu_is_lost")
-    assert nvml.gpus()[0].gpu == Lost("gpu_is_lost")
-    assert isinstance(nvml.gpus()[1].gpu, Value)
+    assert Enumeration(nvml).slots()[0].gpu == Lost("gpu_is_lost")
+    assert isinstance(Enumeration(nvml).slots()[1].gpu, Value)
     fleet.advance_to(95)
     assert isinstance(session.devices(), Value)
 
@@ -110,7 +111,7 @@ def test_nonsense_comes_through_for_the_catalog_to_reject(nvml, fleet):
 
 
 def test_events_of_the_gpus_that_are_listened_to_arrive_once(nvml, fleet):
-    second, fourth = (nvml.gpus()[index].gpu.value for index in (1, 3))
+    second, fourth = (Enumeration(nvml).slots()[index].gpu.value for index in (1, 3))
     source = nvml.events((second, fourth)).value
     assert source.wait(0) == Value(())
     fleet.advance_to(365)
@@ -126,14 +127,14 @@ def test_events_of_the_gpus_that_are_listened_to_arrive_once(nvml, fleet):
 
 def test_events_of_other_gpus_and_of_before_are_not_reported(nvml, fleet):
     fleet.advance_to(365)
-    (first, *_) = nvml.gpus()
+    (first, *_) = Enumeration(nvml).slots()
     source = nvml.events((first.gpu.value,)).value
     fleet.advance_to(400)
     assert source.wait(0) == Value(())
 
 
 def test_a_wait_returns_as_soon_as_something_happens(nvml, fleet, pool):
-    third = nvml.gpus()[2].gpu.value
+    third = Enumeration(nvml).slots()[2].gpu.value
     source = nvml.events((third,)).value
     call = pool.submit(source.wait, 30)
     with pytest.raises(StillRunning):
@@ -145,7 +146,7 @@ def test_a_wait_returns_as_soon_as_something_happens(nvml, fleet, pool):
 
 
 def test_a_wait_ends_with_its_source(nvml, pool):
-    source = nvml.events((nvml.gpus()[2].gpu.value,)).value
+    source = nvml.events((Enumeration(nvml).slots()[2].gpu.value,)).value
     call = pool.submit(source.wait, 30)
     with pytest.raises(StillRunning):
         call.result(timeout=0.05)
@@ -154,7 +155,7 @@ def test_a_wait_ends_with_its_source(nvml, pool):
 
 
 def test_nobody_can_listen_to_lost_gpus_alone(nvml, fleet):
-    gpus = tuple(slot.gpu.value for slot in nvml.gpus())
+    gpus = tuple(slot.gpu.value for slot in Enumeration(nvml).slots())
     fleet.advance_to(70)
     assert nvml.events(gpus[:1]) == Lost("gpu_is_lost")
     assert isinstance(nvml.events(gpus), Value)
@@ -168,7 +169,7 @@ def test_a_driver_that_is_gone_takes_everything_with_it(nvml, fleet):
     assert session.devices() == session.read(POWER, gpu) == gone
     assert source.wait(0) == gone
     with pytest.raises(DriverUnavailableError) as caught:
-        nvml.gpus()
+        Enumeration(nvml).slots()
     assert caught.value.reason == "no_driver"
     nvml.stop()
     with pytest.raises(DriverUnavailableError) as caught:
@@ -194,7 +195,7 @@ def test_a_replaced_driver_mismatches_until_the_library_is_replaced_too(nvml, fl
     fleet.advance_to(610)
     assert session.devices() == Failed("LIB_RM_VERSION_MISMATCH", **REINITIALISE)
     with pytest.raises(DriverUnavailableError) as caught:
-        nvml.gpus()
+        Enumeration(nvml).slots()
     assert caught.value.reason == "version_mismatch"
     nvml.stop()
     with pytest.raises(DriverUnavailableError) as caught:
