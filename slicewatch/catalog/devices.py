@@ -31,7 +31,7 @@ METRICS: Final = (
     ),
     SUPPORT.gauge(
         "gpu_metric_supported",
-        help="1 if the device can report the metric, 0 with the reason if it cannot.",
+        help="0, with the reason, for a metric that the device cannot report.",
         unit=Unit.NONE,
         limits=FLAG,
         value=lambda reason: float(not reason),

@@ -54,6 +54,11 @@ TENANTS_AGE: Final = EXPORTER.metric(
     help="Time since the kubelet last answered who holds which device.",
     unit=Unit.SECONDS,
 )
+UNRESOLVED: Final = EXPORTER.metric(
+    Kind.GAUGE,
+    "slicewatch_unresolved_device_ids",
+    help="Ids that the kubelet gave to containers and that match no device of the node.",
+)
 REQUEST_SECONDS: Final = ADAPTER.metric(
     Kind.HISTOGRAM,
     "slicewatch_adapter_request_duration_seconds",
@@ -83,5 +88,5 @@ PODS_SYNCED: Final = ADAPTER.metric(
 
 METRICS: Final = (
     TICK_SECONDS, PROBE_SECONDS, PROBE_SUCCESS, SNAPSHOT_AGE, REJECTED, DRIVER_UP, TENANTS_AGE,
-    REQUEST_SECONDS, EXPORTER_CONNECTED, EXPORTER_AGE, PODS_SYNCED,
+    UNRESOLVED, REQUEST_SECONDS, EXPORTER_CONNECTED, EXPORTER_AGE, PODS_SYNCED,
 )  # fmt: skip

@@ -1,0 +1,1 @@
+"""From readings to snapshots. Everything here is pure and takes ``now``."""

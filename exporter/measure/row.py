@@ -1,0 +1,154 @@
+"""One device over time: the present value of each of its metrics, and why some are missing."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from exporter.measure.plan import ScopePlan, probe_metrics
+from exporter.measure.windows import Windows
+from exporter.nvml.protocol import Outcome, Unsupported, Value
+from slicewatch.catalog.model import Metric, Probe, Publish
+from slicewatch.wire.layout import Device
+
+METRICS = probe_metrics()
+WINDOWED = tuple(m for m in METRICS if m.windowed)
+
+# A reading speaks of the time since the one before it, but not of a long silence.
+LONGEST_ELAPSED_TICKS = 2
+
+_COLUMN = {m.name: index for index, m in enumerate(METRICS)}
+_SERIES = {m.name: index for index, m in enumerate(WINDOWED)}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A metric with its place in a row and, if it is windowed, in the windows."""
+
+    metric: Metric[Any]
+    value: Callable[[Any], float | None]
+    column: int
+    series: int | None
+    accumulated: bool
+
+    @classmethod
+    def of(cls, metric: Metric[Any]) -> "Cell":
+        """Look up the places of a metric."""
+        if metric.value is None:
+            raise TypeError(f"{metric.name} says nothing of how it comes from its reading")
+        return cls(
+            metric,
+            metric.value,
+            _COLUMN[metric.name],
+            _SERIES.get(metric.name),
+            metric.publish is Publish.ACCUMULATED,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """A probe and the cells of a row that its reading fills."""
+
+    probe: Probe[Any]
+    cells: tuple[Cell, ...]
+
+
+def fillings(plan: ScopePlan) -> tuple[Filling, ...]:
+    """Return what each probe of a plan fills, in the plan's order."""
+    return tuple(
+        Filling(probe, tuple(map(Cell.of, metrics)))
+        for probe, metrics in zip(plan.probes, plan.metrics, strict=True)
+    )
+
+
+class Row:
+    """The state of one device.
+
+    Attributes:
+        at: monotonic seconds of the last pass over the device; None before the first.
+        values: per metric of ``METRICS``, the value of the last pass (the running total of an
+            accumulated one), or None.
+        reasons: per metric, why the device cannot report it; None where it can.
+    """
+
+    def __init__(self, device: Device, slot: int) -> None:
+        self.device = device
+        self.slot = slot
+        self.at: float | None = None
+        self.values: list[float | None] = [None] * len(METRICS)
+        self.reasons: list[str | None] = [None] * len(METRICS)
+        # Totals outlive a time in which they cannot be read and are not shown: a counter that
+        # starts anew while the process lives is a lie about the time before.
+        self._totals: dict[int, float] = {}
+        self._refused: dict[int, str | None] = {}
+
+    def update(
+        self,
+        plan: Sequence[Filling],
+        outcomes: Sequence[Outcome[Any] | None],
+        at: float,
+        windows: Windows,
+        reject: Callable[[str], None],
+    ) -> bool:
+        """Take the outcomes of a pass, one per probe; None leaves its metrics as they are.
+
+        Returns:
+            Whether a reason came, went or changed.
+        """
+        tick = windows.tick_seconds
+        elapsed = tick if self.at is None else min(at - self.at, LONGEST_ELAPSED_TICKS * tick)
+        self.at = at
+        changed = False
+        for index, (filling, outcome) in enumerate(zip(plan, outcomes, strict=True)):
+            if outcome is None:
+                continue
+            if type(outcome) is Value:
+                self._take(filling, outcome.value, elapsed, windows, reject)
+            else:
+                self._miss(filling)
+            reason = outcome.reason if isinstance(outcome, Unsupported) else None
+            if reason != self._refused.get(index):
+                changed = True
+                self._refused[index] = reason
+                self._explain(filling, reason, windows)
+        return changed
+
+    def _take(
+        self,
+        filling: Filling,
+        reading: Any,  # noqa: ANN401 - the cells' metrics fix its type
+        elapsed: float,
+        windows: Windows,
+        reject: Callable[[str], None],
+    ) -> None:
+        consistent = filling.probe.consistent
+        believable = consistent is None or consistent(reading)
+        for cell in filling.cells:
+            metric, column = cell.metric, cell.column
+            value = cell.value(reading) if believable else None
+            if not believable or (value is not None and not metric.limits.hold(value)):
+                reject(metric.name)
+                value = None
+            if cell.accumulated:
+                if value is not None:
+                    self._totals[column] = self._totals.get(column, 0.0) + value
+                self.values[column] = self._totals.get(column)
+                continue
+            self.values[column] = value
+            if cell.series is not None and value is not None:
+                weight = metric.weight(reading) if metric.weight else None
+                windows.add(self.slot, cell.series, value, elapsed if weight is None else weight)
+
+    def _miss(self, filling: Filling) -> None:
+        """A read brought nothing. A total stays what it was: the next read goes on from there."""
+        for cell in filling.cells:
+            if not cell.accumulated:
+                self.values[cell.column] = None
+
+    def _explain(self, filling: Filling, reason: str | None, windows: Windows) -> None:
+        """Note why the metrics cannot be read; what was read before is withdrawn with it."""
+        for cell in filling.cells:
+            self.reasons[cell.column] = reason
+            if reason is not None:
+                self.values[cell.column] = None
+                if cell.series is not None:
+                    windows.forget(self.slot, cell.series)

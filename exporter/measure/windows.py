@@ -1,0 +1,103 @@
+"""Means and peaks over the last seconds, for all devices and series at once.
+
+One numpy ring of buckets, a bucket a tick, each a matrix [slot, series]. A value is weighted by
+the time that it describes, so that a mean is right whatever the rhythm of the readings.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+Matrix = NDArray[np.float64]
+
+# A reading whose time is longer than this many buckets came after a silence, and is put where
+# that silence was; shorter ones all count now, which moves a mean by less than it is rounded.
+BUCKETS_OF_ONE_READING = 2
+
+
+class Windows:
+    """Sliding windows of a fixed number of series over a growing number of slots."""
+
+    def __init__(self, *, series: int, window_seconds: float, tick_seconds: float) -> None:
+        self.tick_seconds = tick_seconds
+        self._buckets = max(1, round(window_seconds / tick_seconds))
+        self._series = series
+        self._slots = 0
+        self._current = 0
+        self._sums = np.zeros((self._buckets, 0, series))
+        self._weights = np.zeros((self._buckets, 0, series))
+        self._peaks = np.full((self._buckets, 0, series), -np.inf)
+        # Values of the present bucket wait here: numpy counts a hundred of them at once at the
+        # cost of three.
+        self._waiting: list[tuple[int, int, float, float]] = []
+
+    def reserve(self, slots: int) -> None:
+        """Make room for slots 0 to ``slots`` - 1; what they hold stays."""
+        missing = slots - self._slots
+        if missing > 0:
+            shape = ((0, 0), (0, missing), (0, 0))
+            self._sums = np.pad(self._sums, shape)
+            self._weights = np.pad(self._weights, shape)
+            self._peaks = np.pad(self._peaks, shape, constant_values=-np.inf)
+            self._slots = slots
+
+    def forget(self, slot: int, series: int | None = None) -> None:
+        """Empty a slot, for the next device that gets it, or one series of it."""
+        self._count()
+        where = (slice(None), slot, slice(None) if series is None else series)
+        self._sums[where] = 0
+        self._weights[where] = 0
+        self._peaks[where] = -np.inf
+
+    def advance(self, now: float) -> None:
+        """Turn the ring to the bucket of ``now`` (monotonic seconds); drop what fell out."""
+        self._count()
+        bucket = int(now / self.tick_seconds)
+        for passed in range(max(self._current + 1, bucket - self._buckets + 1), bucket + 1):
+            index = passed % self._buckets
+            self._sums[index] = 0
+            self._weights[index] = 0
+            self._peaks[index] = -np.inf
+        self._current = max(self._current, bucket)
+
+    def add(self, slot: int, series: int, value: float, weight_seconds: float) -> None:
+        """Count a value for the ``weight_seconds`` that end now.
+
+        Where that is longer than the window, only the part within the window counts.
+        """
+        if weight_seconds <= BUCKETS_OF_ONE_READING * self.tick_seconds:
+            self._waiting.append((slot, series, value, weight_seconds))
+            return
+        pieces = math.ceil(weight_seconds / self.tick_seconds)
+        share = weight_seconds / pieces
+        buckets = (self._current - np.arange(min(pieces, self._buckets))) % self._buckets
+        self._sums[buckets, slot, series] += value * share
+        self._weights[buckets, slot, series] += share
+        self._peaks[buckets, slot, series] = np.maximum(self._peaks[buckets, slot, series], value)
+
+    def means(self) -> Matrix:
+        """Return [slot, series]; NaN where the window holds nothing. Never above the peak."""
+        self._count()
+        weights = self._weights.sum(axis=0)
+        sums = self._sums.sum(axis=0)
+        means: Matrix = np.divide(sums, weights, out=np.full_like(sums, np.nan), where=weights > 0)
+        # Rounding lifts the mean of a GPU that is always busy to 100.00000000000001 percent.
+        return np.minimum(means, self.peaks())
+
+    def peaks(self) -> Matrix:
+        """Return [slot, series]; -inf where the window holds nothing."""
+        self._count()
+        peaks: Matrix = self._peaks.max(axis=0)
+        return peaks
+
+    def _count(self) -> None:
+        """Put the values that wait into the present bucket."""
+        if not self._waiting:
+            return
+        slots, series, values, weights = np.array(self._waiting).T
+        self._waiting.clear()
+        where = (self._current % self._buckets, slots.astype(int), series.astype(int))
+        np.add.at(self._sums, where, values * weights)
+        np.add.at(self._weights, where, weights)
+        np.maximum.at(self._peaks, where, values)

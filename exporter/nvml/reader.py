@@ -1,0 +1,157 @@
+"""One pass over a GPU and its MIG devices. Knows nothing of threads; is used by one at a time."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from exporter.measure.plan import Plan
+from exporter.nvml.protocol import Failed, Lost, Outcome, Session, Unsupported, Value
+from slicewatch.wire.layout import Device
+
+# "Unsupported" holds until the device changes, but for a permission or a module that somebody
+# mends meanwhile.
+ASK_AGAIN_SECONDS = 300.0
+# What the resolution of the devices is called beside the probes, in stamps and metrics.
+RESOLUTION = "devices"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cycle:
+    """What one pass brought.
+
+    Attributes:
+        gpu: the GPU as it was when its session was opened.
+        devices: what the pass found, or why it found nothing.
+        readings: per device of ``devices``, one outcome per probe of its plan; None where the
+            probe was not due.
+        at: monotonic seconds of the end of the pass.
+        spent: seconds by probe.
+        failed: probes of which at least one read failed.
+    """
+
+    gpu: Device
+    devices: Outcome[tuple[Device, ...]]
+    readings: tuple[tuple[Outcome[Any] | None, ...], ...] = ()
+    at: float
+    spent: dict[str, float]
+    failed: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """The call that a pass is in, and since when (monotonic seconds)."""
+
+    call: str
+    since: float
+
+
+class Agenda:
+    """What is read of one device, what it was found not to support, and what is due when."""
+
+    def __init__(self, device: Device, plan: Plan) -> None:
+        self.device = device
+        self.probes = plan.of(device).probes
+        self.unsupported: list[Unsupported | None] = [None] * len(self.probes)
+        self.due_at = [0.0] * len(self.probes)
+
+    def forget_unsupported(self) -> None:
+        """Ask for everything once more."""
+        self.unsupported = [None] * len(self.probes)
+
+
+class Reader:
+    """Runs the plan of one GPU through its session, and stamps the call that it is in."""
+
+    def __init__(
+        self,
+        gpu: Device,
+        session: Session,
+        plan: Plan,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._gpu = gpu
+        self._session = session
+        self._plan = plan
+        self._clock = clock
+        self._call: tuple[str, float] | None = None
+        self._devices: tuple[Device, ...] = ()
+        self._agendas: tuple[Agenda, ...] = ()
+        self._ask_again_at = 0.0
+
+    @property
+    def stamp(self) -> Stamp | None:
+        """Return the call that the pass is in, or None outside of one. For any thread."""
+        call = self._call
+        return None if call is None else Stamp(*call)
+
+    def cycle(self) -> Cycle:
+        """Read everything that is due, once."""
+        try:
+            return self._cycle()
+        finally:
+            self._call = None
+
+    def close(self) -> None:
+        """Give up the session."""
+        self._session.close()
+
+    def _cycle(self) -> Cycle:
+        began = self._clock()
+        self._call = (RESOLUTION, began)
+        found = self._session.devices()
+        spent = {RESOLUTION: self._clock() - began}
+        if not isinstance(found, Value):
+            return Cycle(gpu=self._gpu, devices=found, at=self._clock(), spent=spent)
+        failed: set[str] = set()
+        readings = []
+        for agenda in self._agendas_of(found.value, began):
+            outcomes, lost = self._read(agenda, began, spent, failed)
+            if lost is not None:
+                return Cycle(gpu=self._gpu, devices=lost, at=self._clock(), spent=spent)
+            readings.append(outcomes)
+        return Cycle(
+            gpu=self._gpu, devices=found, readings=tuple(readings), at=self._clock(),
+            spent=spent, failed=frozenset(failed),
+        )  # fmt: skip
+
+    def _read(
+        self, agenda: Agenda, began: float, spent: dict[str, float], failed: set[str]
+    ) -> tuple[tuple[Outcome[Any] | None, ...], Lost | None]:
+        """Read one device; ends early where the GPU is lost, which is then the second item."""
+        outcomes: list[Outcome[Any] | None] = []
+        device, clock, read = agenda.device, self._clock, self._session.read
+        before = clock()
+        for index, probe in enumerate(agenda.probes):
+            known = agenda.unsupported[index]
+            if known is not None or agenda.due_at[index] > began:
+                outcomes.append(known)
+                continue
+            self._call = (probe.name, before)
+            outcome: Outcome[Any] = read(probe, device)
+            after = clock()
+            spent[probe.name] = spent.get(probe.name, 0.0) + after - before
+            before = after
+            outcomes.append(outcome)
+            agenda.due_at[index] = began + probe.interval_seconds
+            if type(outcome) is Value:
+                continue
+            if isinstance(outcome, Lost):
+                return tuple(outcomes), outcome
+            if isinstance(outcome, Unsupported):
+                agenda.unsupported[index] = outcome
+            elif isinstance(outcome, Failed):
+                failed.add(probe.name)
+        return tuple(outcomes), None
+
+    def _agendas_of(self, devices: tuple[Device, ...], now: float) -> tuple[Agenda, ...]:
+        """Return the agendas of these devices; a device that stayed the same keeps its own."""
+        if devices != self._devices:
+            kept = {agenda.device: agenda for agenda in self._agendas}
+            self._devices = devices
+            self._agendas = tuple(kept.get(d) or Agenda(d, self._plan) for d in devices)
+        if now >= self._ask_again_at:
+            self._ask_again_at = now + ASK_AGAIN_SECONDS
+            for agenda in self._agendas:
+                agenda.forget_unsupported()
+        return self._agendas

@@ -1,0 +1,266 @@
+"""Keeps NVML and the workers alive: start, new start after a pause, one pass of all GPUs a tick.
+
+Runs on the event loop and never blocks it: whatever may block in the driver runs on a thread of
+its own. NVML is started anew only while every worker rests, since another thread that is inside
+a call would be torn from its driver; one that hangs keeps the present state and shows as a GPU
+that does not answer.
+"""
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+import structlog
+
+from exporter.measure.plan import Plan
+from exporter.nvml.enumeration import Enumeration
+from exporter.nvml.protocol import (
+    Driver,
+    DriverUnavailableError,
+    Failed,
+    Nvml,
+    Slot,
+    Value,
+)
+from exporter.nvml.reader import Cycle
+from exporter.nvml.relay import PATIENCE_SECONDS, Relay
+from exporter.nvml.restarts import Restarts
+from exporter.nvml.worker import Worker
+
+T = TypeVar("T")
+
+# A pass that takes longer hangs: a new start does not wait for it, and a log line says so.
+HANG_SECONDS = 2.0
+# How long a process that ends waits for the driver to shut down in good order.
+CLOSE_SECONDS = 1.0
+
+STARTING = "starting"
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """What a start of NVML found."""
+
+    driver: Driver
+    slots: tuple[Slot, ...]
+
+
+class Supervisor:
+    """The driver of this node and the workers on its GPUs.
+
+    Args:
+        begin: called on the loop with what a start found.
+        end: called on the loop with the reason when NVML cannot be started.
+    """
+
+    def __init__(
+        self,
+        nvml: Nvml,
+        plan: Plan,
+        *,
+        begin: Callable[[Driver, tuple[Slot, ...]], None],
+        end: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._nvml = nvml
+        self._plan = plan
+        self._begin = begin
+        self._end = end
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._relay: Relay[Worker] = Relay(clock)
+        self._workers: tuple[Worker, ...] = ()
+        self._restarts = Restarts(clock())
+        self._starting: asyncio.Future[Started] | None = None
+        self._enumeration: Enumeration | None = None
+        self._started = False
+        self._complete = False
+        self._fault = STARTING
+        self._hanging: set[Worker] = set()
+
+    @property
+    def down_reason(self) -> str:
+        """Return why there is no driver, in one word for a label; empty while there is one."""
+        return STARTING if self._starting is not None and not self._fault else self._fault
+
+    @property
+    def workers(self) -> tuple[Worker, ...]:
+        """Return the workers of the present start."""
+        return self._workers
+
+    async def pass_all(self, patience_seconds: float) -> tuple[Cycle, ...]:
+        """Let every worker that rests read once; return what came in.
+
+        Returns at the latest after the patience: a worker that is still reading then hands its
+        pass to a later call, and a start of NVML that takes longer is left to go on.
+        """
+        deadline = self._clock() + patience_seconds
+        late = self._relay.take()
+        if await self._steer(deadline):
+            done = asyncio.Event()
+            if self._relay.start(lambda: self._on_loop(done.set)):
+                await self._finish(done, deadline)
+        cycles = late + self._relay.take()
+        self._judge(cycles)
+        self._say_who_hangs()
+        return cycles
+
+    async def close(self) -> None:
+        """Stop the workers, and NVML unless a thread is still inside a call."""
+        self._relay.halt()
+        workers, self._workers = self._workers, ()
+        for worker in workers:
+            worker.close()
+        if self._starting is not None:
+            self._starting.cancel()
+        elif self._started:
+            stopping = self._in_thread("nvml-stop", lambda: self._shut_down(workers))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    await stopping
+        self._started = False
+
+    async def _finish(self, done: asyncio.Event, deadline: float) -> None:
+        while (left := deadline - self._clock()) > 0 and not done.is_set():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(left, PATIENCE_SECONDS)):
+                    await done.wait()
+            self._relay.overtake()
+
+    async def _steer(self, deadline: float) -> bool:
+        """Begin a start that is due, and take one that is over; tell whether turns may be given.
+
+        While a start is due no turns are given, so that all workers come to rest; but where one
+        hangs, the others go on.
+        """
+        if self._starting is None and self._restarts.is_due(self._clock()):
+            if not self._relay.halt():
+                return max(self._relay.running().values(), default=0.0) > HANG_SECONDS
+            if self._enumeration is not None and self._enumeration.hangs:
+                return True
+            self._begin_start()
+        if self._starting is not None:
+            left = max(0.0, deadline - self._clock())
+            await asyncio.wait((self._starting,), timeout=left)
+            if self._starting.done():
+                self._take_start(self._starting)
+        return True
+
+    def _begin_start(self) -> None:
+        workers, self._workers = self._workers, ()
+        restart, self._started = self._started, False
+        self._complete = False
+        for worker in workers:
+            worker.close()
+        # Each start has a relay of its own: workers that are closed take no turns.
+        self._relay = Relay(self._clock)
+        self._restarts.begun()
+        self._starting = self._in_thread("nvml-start", lambda: self._start(workers, restart))
+
+    def _start(self, workers: tuple[Worker, ...], restart: bool) -> Started:
+        if restart:
+            self._shut_down(workers)
+        driver = self._nvml.start()
+        self._enumeration = Enumeration(self._nvml)
+        try:
+            return Started(driver=driver, slots=self._enumeration.slots())
+        except DriverUnavailableError:
+            # NVML counts its starts: one without its stop would make every later stop idle.
+            self._nvml.stop()
+            raise
+
+    def _shut_down(self, workers: tuple[Worker, ...]) -> None:
+        for worker in workers:
+            worker.join()
+        self._nvml.stop()
+
+    def _take_start(self, starting: "asyncio.Future[Started]") -> None:
+        self._starting = None
+        try:
+            started = starting.result()
+        except DriverUnavailableError as error:
+            self._restarts.driver_gone(self._clock())
+            if self._fault != error.reason:
+                log.warning("driver unavailable", reason=error.reason, error=str(error))
+            self._fault = error.reason
+            self._end(error.reason)
+            return
+        self._started = True
+        if self._fault:
+            log.info("driver started", driver=started.driver.driver, gpus=len(started.slots))
+        self._fault = ""
+        self._begin(started.driver, started.slots)
+        self._employ(started.slots)
+
+    def _employ(self, slots: tuple[Slot, ...]) -> None:
+        gpus = [slot.gpu.value for slot in slots if isinstance(slot.gpu, Value)]
+        relay = self._relay
+        self._workers = tuple(
+            Worker(gpu, self._nvml, self._plan, relay.finished, self._clock) for gpu in gpus
+        )
+        relay.join(self._workers)
+        self._hanging.clear()
+        # Without any GPU there may be one later: devices appear after the driver.
+        self._complete = 0 < len(gpus) == len(slots)
+        if any(isinstance(slot.gpu, Failed) and slot.gpu.reinitialise for slot in slots):
+            self._restarts.driver_gone(self._clock())
+        elif not self._complete:
+            self._restarts.gpu_missing(self._clock())
+
+    def _judge(self, cycles: tuple[Cycle, ...]) -> None:
+        """Plan a new start where the passes say that it may help, or call it off again."""
+        found = [cycle.devices for cycle in cycles]
+        answers = sum(isinstance(outcome, Value) for outcome in found)
+        if any(isinstance(outcome, Failed) and outcome.reinitialise for outcome in found):
+            self._restarts.driver_gone(self._clock())
+            return
+        if answers:
+            self._restarts.driver_works()
+        if answers < len(found):
+            self._restarts.gpu_missing(self._clock())
+        elif self._complete and answers == len(self._workers) > 0:
+            self._restarts.all_answer()
+
+    def _say_who_hangs(self) -> None:
+        hanging = {
+            worker for worker, seconds in self._relay.running().items() if seconds > HANG_SECONDS
+        }
+        for worker in hanging - self._hanging:
+            call = worker.stamp.call if worker.stamp else ""
+            log.warning("a GPU hangs", gpu=worker.gpu.gpu, uuid=worker.gpu.uuid, call=call)
+        for worker in self._hanging - hanging:
+            log.info("a GPU hangs no longer", gpu=worker.gpu.gpu, uuid=worker.gpu.uuid)
+        self._hanging = hanging
+
+    def _on_loop(self, callback: Callable[[], object]) -> None:
+        """Call on the loop, from any thread; once the loop is closed nobody waits any more."""
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(callback)
+
+    def _in_thread(self, name: str, function: Callable[[], T]) -> "asyncio.Future[T]":
+        """Run a call that may never return on a daemon thread; an executor would wait for it."""
+        future: asyncio.Future[T] = self._loop.create_future()
+
+        def call() -> None:
+            try:
+                result = function()
+            except Exception as error:  # noqa: BLE001 - handed to whoever awaits
+                self._on_loop(partial(_settle, future.set_exception, error))
+            else:
+                self._on_loop(partial(_settle, future.set_result, result))
+
+        threading.Thread(target=call, name=name, daemon=True).start()
+        return future
+
+
+def _settle(tell: Callable[[T], None], what: T) -> None:
+    # Nobody awaits a future any more that was cancelled meanwhile.
+    with contextlib.suppress(asyncio.InvalidStateError):
+        tell(what)

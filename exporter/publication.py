@@ -1,0 +1,105 @@
+"""What the exporter publishes now: the last snapshot, and its renderings, each made once.
+
+Renderings are made when somebody first asks for one: ticks are more frequent than scrapes.
+"""
+
+import asyncio
+import gzip
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from exporter.page import device_columns, page_of
+from slicewatch.catalog.model import Metric
+from slicewatch.service.exposition import Format, Page
+from slicewatch.wire import snapshot as wire
+from slicewatch.wire.layout import Layout
+from slicewatch.wire.snapshot import Frame, Snapshot
+
+
+class Publication:
+    """The latest layout and snapshot, for any number of readers on the event loop.
+
+    Args:
+        metrics: families of ``/metrics``.
+        own: renders the metrics about this process, per format.
+    """
+
+    def __init__(
+        self,
+        metrics: tuple[Metric[object], ...],
+        own: Callable[[Format], bytes],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._metrics = metrics
+        self._own = own
+        self._clock = clock
+        self._changed = asyncio.Event()
+        self._page: tuple[Layout, Page] | None = None
+        self._rendered: dict[tuple[Format, bool], bytes] = {}
+        self._rendered_for: tuple[int, int] | None = None
+        self._lines: dict[bool, bytes] = {}
+        self.layout: Layout | None = None
+        self.snapshot: Snapshot | None = None
+        self.taken_at = self._clock()
+
+    def publish(self, layout: Layout, snapshot: Snapshot) -> None:
+        """Replace what is published and wake whoever waits for it."""
+        self.layout, self.snapshot = layout, snapshot
+        self.taken_at = self._clock()
+        self._lines.clear()
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    def age_seconds(self) -> float:
+        """Return how long ago the last snapshot was taken."""
+        return self._clock() - self.taken_at
+
+    async def wait(self) -> None:
+        """Return when the next snapshot is published."""
+        await self._changed.wait()
+
+    def line(self, *, with_layout: bool) -> bytes:
+        """Return the present frame as a line of the stream; empty before the first."""
+        if self.layout is None or self.snapshot is None:
+            return b""
+        if with_layout not in self._lines:
+            layout = self.layout if with_layout else None
+            self._lines[with_layout] = wire.encode(Frame(layout=layout, snapshot=self.snapshot))
+        return self._lines[with_layout]
+
+    def frame_now(self) -> bytes:
+        """Return the present frame with its layout and with the ages of this moment."""
+        if self.layout is None or self.snapshot is None:
+            return b""
+        passed = self.age_seconds()
+        ages = [None if age is None else age + passed for age in self.snapshot.ages]
+        snapshot = msgspec.structs.replace(self.snapshot, ages=ages)
+        return wire.encode(Frame(layout=self.layout, snapshot=snapshot))
+
+    def exposition(self, form: Format, *, compressed: bool) -> bytes:
+        """Return the page of ``/metrics``.
+
+        Made once per snapshot, format and encoding; where snapshots stop coming, once a second,
+        so that the page does not hide how old it is.
+        """
+        sequence = self.snapshot.sequence if self.snapshot else 0
+        current = (sequence, int(self.age_seconds()))
+        if self._rendered_for != current:
+            self._rendered_for = current
+            self._rendered.clear()
+        key = (form, compressed)
+        if key not in self._rendered:
+            plain = self._rendered.get((form, False)) or self._render(form)
+            self._rendered[form, False] = plain
+            if compressed:
+                self._rendered[key] = gzip.compress(plain, compresslevel=1, mtime=0)
+        return self._rendered[key]
+
+    def _render(self, form: Format) -> bytes:
+        if self.layout is None or self.snapshot is None:
+            return self._own(form)
+        if self._page is None or self._page[0] is not self.layout:
+            self._page = (self.layout, page_of(self.layout, self._metrics))
+        return self._page[1].render(device_columns(self.snapshot), form) + self._own(form)

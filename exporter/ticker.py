@@ -1,0 +1,136 @@
+"""The rhythm of the exporter: one pass over all GPUs, one snapshot, once a tick."""
+
+import asyncio
+import math
+import time
+from collections.abc import Callable
+
+import structlog
+
+from exporter.measure.board import Board, Holders
+from exporter.nvml.protocol import Value
+from exporter.nvml.reader import RESOLUTION, Cycle
+from exporter.nvml.supervisor import Supervisor
+from exporter.publication import Publication
+from exporter.tenants.tenants import TenantMap
+from slicewatch.catalog import CATALOG, own
+from slicewatch.service.own_metrics import OwnMetrics
+from slicewatch.wire.layout import Device
+
+# The rest of the tick belongs to whoever reads what was published.
+PATIENCE_SHARE = 0.5
+# Timers of the loop are whole milliseconds and may go off a little early: a tick that is closer
+# than this share was the one that just ran.
+EARLY_SHARE = 0.1
+
+log = structlog.get_logger(__name__)
+
+
+def next_tick(now: float, tick_seconds: float) -> float:
+    """Return when the next tick is due, on a grid of whole ticks of the clock.
+
+    A tick that is late does not make up for the ones that it missed.
+    """
+    ticks = now / tick_seconds
+    return (math.floor(ticks + EARLY_SHARE) + 1) * tick_seconds
+
+
+class Ticker:
+    """Brings supervisor, board, tenants and publication together."""
+
+    def __init__(
+        self,
+        *,
+        supervisor: Supervisor,
+        board: Board,
+        tenants: TenantMap,
+        publication: Publication,
+        own_metrics: OwnMetrics,
+        tick_seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._supervisor = supervisor
+        self._board = board
+        self._tenants = tenants
+        self._publication = publication
+        self._own = own_metrics
+        self._tick_seconds = tick_seconds
+        self._clock = clock
+        self._silent: dict[Device, str] = {}
+        self._down_reason: str | None = None
+        # A gauge without labels is 0 until it is set, which is no age that anybody knows.
+        self._tenants_age = own_metrics.gauge(own.TENANTS_AGE)
+        self._unresolved = own_metrics.gauge(own.UNRESOLVED)
+        own_metrics.registry.unregister(self._tenants_age)
+        own_metrics.registry.unregister(self._unresolved)
+        self._tenants_age_shown = False
+        self._probes = (RESOLUTION, *(probe.name for probe in CATALOG.probes()))
+        spent = own_metrics.counter(own.PROBE_SECONDS)
+        self._spent = {probe: spent.labels(probe) for probe in self._probes}
+
+    async def run(self) -> None:
+        """Tick until cancelled."""
+        while True:
+            await self.tick()
+            now = self._clock()
+            await asyncio.sleep(next_tick(now, self._tick_seconds) - now)
+
+    async def tick(self) -> None:
+        """Read, merge, publish."""
+        began = self._clock()
+        cycles = await self._supervisor.pass_all(PATIENCE_SHARE * self._tick_seconds)
+        now = self._clock()
+        self._board.merge(cycles, now)
+        layout, snapshot = self._board.publish(now, self._holders(now))
+        self._publication.publish(layout, snapshot)
+        self._say_who_is_silent(now)
+        self._observe(cycles)
+        self._observe_tenants(now)
+        self._own.histogram(own.TICK_SECONDS).observe(self._clock() - began)
+
+    def _holders(self, now: float) -> Holders:
+        return Holders(
+            tenants=self._tenants.resolve(self._board.devices),
+            known=self._tenants.known,
+            age_seconds=self._tenants.age_seconds(now),
+        )
+
+    def _say_who_is_silent(self, now: float) -> None:
+        """Log each GPU that stops answering and each that answers again, once."""
+        silent = self._board.silent(now)
+        before, self._silent = self._silent, silent
+        for gpu, reason in silent.items():
+            if before.get(gpu) != reason:
+                log.warning("a GPU does not answer", gpu=gpu.gpu, uuid=gpu.uuid, reason=reason)
+        for gpu in before.keys() - silent.keys():
+            log.info("a GPU answers again", gpu=gpu.gpu, uuid=gpu.uuid)
+
+    def _observe(self, cycles: tuple[Cycle, ...]) -> None:
+        if (reason := self._supervisor.down_reason) != self._down_reason:
+            self._down_reason = reason
+            driver = self._own.gauge(own.DRIVER_UP)
+            driver.clear()
+            driver.labels(reason).set(not reason)
+        failed: set[str] = set()
+        for cycle in cycles:
+            failed |= cycle.failed
+            if not isinstance(cycle.devices, Value):
+                failed.add(RESOLUTION)
+            for probe, seconds in cycle.spent.items():
+                self._spent[probe].inc(seconds)
+        if cycles:
+            success = self._own.gauge(own.PROBE_SUCCESS)
+            for probe in self._probes:
+                success.labels(probe).set(probe not in failed)
+
+    def _observe_tenants(self, now: float) -> None:
+        """Show the kubelet's last answer, how old it is and how whole; nothing before the first."""
+        age = self._tenants.age_seconds(now)
+        if age is None:
+            return
+        if not self._tenants_age_shown:
+            self._tenants_age_shown = True
+            self._own.registry.register(self._tenants_age)
+            self._own.registry.register(self._unresolved)
+        self._tenants_age.set(age)
+        self._unresolved.set(len(self._tenants.unresolved))

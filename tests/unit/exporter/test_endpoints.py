@@ -1,0 +1,241 @@
+"""HTTP: formats, encodings, HEAD, readiness, and streams to readers good and bad."""
+
+import asyncio
+import gzip
+import socket
+from contextlib import asynccontextmanager
+
+import aiohttp
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_open
+from prometheus_client.parser import text_string_to_metric_families as read_text
+
+from exporter import endpoints
+from exporter.endpoints import Endpoints, takes_gzip
+from exporter.publication import Publication
+from slicewatch.catalog import CATALOG, own
+from slicewatch.service.exposition import Format
+from slicewatch.service.own_metrics import OwnMetrics
+from slicewatch.service.server import Address, serving
+from slicewatch.wire.layout import Device, Layout
+from slicewatch.wire.snapshot import Snapshot, decode
+from tests.unit.exporter.desk import until
+
+TEXT = "text/plain;version=0.0.4"
+OPEN = "application/openmetrics-text;version=1.0.0"
+
+
+def layout(number, count=1):
+    devices = tuple(Device(uuid=f"GPU-{n}", gpu=n, model="m") for n in range(count))
+    return Layout(run="r", number=number, node="n", window_seconds=15, devices=devices)
+
+
+def snapshot(sequence, laid_out):
+    rows = len(laid_out.devices)
+    return Snapshot(
+        run="r", layout=laid_out.number, sequence=sequence, up=[True] * rows, ages=[0.0] * rows,
+        values={"gpu_power_usage_watts": [300.0] * rows},
+    )  # fmt: skip
+
+
+class Site:
+    """A running server, its publication, and a client."""
+
+    def __init__(self, publication, endpoints_, url, client):
+        self.publication = publication
+        self.endpoints = endpoints_
+        self.url = url
+        self.client = client
+        self.layout = layout(1)
+        self.sequence = 0
+
+    def publish(self, laid_out=None):
+        self.layout = laid_out or self.layout
+        self.sequence += 1
+        self.publication.publish(self.layout, snapshot(self.sequence, self.layout))
+
+    def get(self, path, **headers):
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.client.get(self.url + path, headers=named)
+
+    @property
+    def streams(self):
+        return len(self.endpoints._streams)
+
+
+@asynccontextmanager
+async def running(ready=None):
+    metrics = OwnMetrics(own.EXPORTER)
+    publication = Publication(
+        CATALOG.metrics, lambda form: metrics.render(open_metrics=form is Format.OPEN_METRICS)
+    )
+    made = Endpoints(publication, "node<1>", ready or {})
+    async with (
+        serving(made.application(), Address("127.0.0.1", 0)) as address,
+        aiohttp.ClientSession(auto_decompress=False) as client,
+    ):
+        yield Site(publication, made, f"http://{address}", client)
+
+
+@pytest.fixture
+async def site():
+    async with running() as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("accept", "read"), [("", read_text), (TEXT, read_text), (OPEN, read_open)]
+)
+async def test_metrics_come_in_the_format_that_is_asked_for(site, accept, read):
+    site.publish()
+    async with site.get(
+        "/metrics", Accept=accept or "*/*", Accept_Encoding="identity"
+    ) as response:
+        wanted = Format.OPEN_METRICS if read is read_open else Format.TEXT
+        assert response.headers["Content-Type"] == wanted.value
+        assert response.headers["Vary"] == "Accept, Accept-Encoding"
+        families = {f.name: f for f in read((await response.read()).decode())}
+    assert families["gpu_power_usage_watts"].samples[0].value == 300
+    assert "slicewatch_snapshot_age_seconds" in families
+
+
+async def test_metrics_are_compressed_for_who_takes_it(site):
+    site.publish()
+    async with site.get("/metrics", Accept_Encoding="gzip") as response:
+        assert response.headers["Content-Encoding"] == "gzip"
+        assert b"gpu_power_usage_watts" in gzip.decompress(await response.read())
+    async with site.get("/metrics", Accept_Encoding="identity") as response:
+        assert "Content-Encoding" not in response.headers
+        assert b"gpu_power_usage_watts" in await response.read()
+
+
+@pytest.mark.parametrize(
+    ("header", "taken"),
+    [
+        ("gzip", True), ("deflate, GZIP;q=0.5, br", True), ("x-gzip", True), ("", False),
+        ("gzip;q=0", False), ("gzip; q=0.000", False), ("br", False), ("gzipped", False),
+    ],
+)  # fmt: skip
+def test_gzip_is_taken_only_by_who_says_so(header, taken):
+    assert takes_gzip(header) == taken
+
+
+async def test_before_the_first_snapshot_metrics_are_served_and_snapshots_are_not(site):
+    async with site.get("/metrics") as response:
+        assert response.status == 200
+    async with site.get("/snapshot") as response:
+        assert response.status == 503
+        assert "first tick" in await response.text()
+
+
+async def test_a_snapshot_is_one_frame_with_its_layout(site):
+    site.publish()
+    async with site.get("/snapshot") as response:
+        assert response.content_type == "application/json"
+        frame = decode(await response.read())
+    assert frame.layout == site.layout
+    assert frame.snapshot.sequence == 1
+
+
+async def test_head_answers_without_a_body_and_never_streams(site):
+    site.publish()
+    for path in ("/", "/metrics", "/snapshot", "/snapshot?watch=true", "/livez", "/readyz"):
+        async with asyncio.timeout(5), site.client.head(site.url + path) as response:
+            assert response.status == 200
+            assert await response.read() == b""
+    assert site.streams == 0
+
+
+async def test_the_landing_page_is_html_whatever_the_node_is_called(site):
+    async with site.get("/") as response:
+        text = await response.text()
+    assert "node&lt;1&gt;" in text
+    assert 'href="/metrics"' in text
+
+
+async def test_nothing_else_is_served(site):
+    async with site.get("/nothing") as response:
+        assert response.status == 404
+    async with site.client.post(site.url + "/metrics") as response:
+        assert response.status == 405
+
+
+async def test_readiness_says_what_is_wrong():
+    fault = None
+    async with running({"snapshots": lambda: fault}) as site:
+        async with site.get("/readyz") as response:
+            assert response.status == 200
+        fault = "last snapshot is 99 s old"
+        async with site.get("/readyz") as response:
+            assert response.status == 500
+            assert "[-]snapshots last snapshot is 99 s old" in await response.text()
+        async with site.get("/livez") as response:
+            assert response.status == 200
+
+
+async def test_a_stream_sends_the_layout_once_and_again_when_it_changes(site):
+    site.publish()
+    async with asyncio.timeout(10), site.get("/snapshot?watch=true") as response:
+        assert response.content_type == "application/x-ndjson"
+        seen = [decode(await response.content.readline())]
+        for laid_out in (None, layout(2, count=2), None):
+            site.publish(laid_out)
+            seen.append(decode(await response.content.readline()))
+    assert [frame.snapshot.sequence for frame in seen] == [1, 2, 3, 4]
+    assert [frame.layout and frame.layout.number for frame in seen] == [1, None, 2, None]
+
+
+async def test_a_stream_that_is_opened_early_begins_with_the_first_snapshot(site):
+    async with asyncio.timeout(10), site.get("/snapshot?watch=1") as response:
+        site.publish()
+        assert decode(await response.content.readline()).snapshot.sequence == 1
+
+
+async def test_a_reader_that_leaves_is_forgotten_with_the_next_tick_and_no_error(site, caplog):
+    site.publish()
+    for _ in range(20):
+        async with site.get("/snapshot?watch=true") as response:
+            await response.content.readline()
+            response.close()
+    site.publish()
+
+    def gone():
+        site.publish()
+        return site.streams == 0
+
+    await until(gone)
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+async def test_a_reader_that_takes_nothing_delays_no_tick_and_is_dropped(site, monkeypatch):
+    monkeypatch.setattr(endpoints, "READER_PATIENCE_SECONDS", 0.2)
+    site.publish(layout(1, count=2000))
+    host, port = site.url.removeprefix("http://").split(":")
+    with socket.socket() as reader:
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        reader.setblocking(False)
+        loop = asyncio.get_running_loop()
+        await loop.sock_connect(reader, (host, int(port)))
+        await loop.sock_sendall(reader, b"GET /snapshot?watch=true HTTP/1.1\r\nHost: x\r\n\r\n")
+        await until(lambda: site.streams == 1)
+
+        def dropped():
+            began = loop.time()
+            site.publish()
+            assert loop.time() - began < 0.5
+            return site.streams == 0
+
+        await until(dropped, seconds=30)
+    async with site.get("/metrics") as response:
+        assert response.status == 200
+
+
+async def test_a_server_that_ends_does_not_wait_for_its_streams():
+    async with asyncio.timeout(10):
+        async with running() as site:
+            site.publish()
+            response = await site.get("/snapshot?watch=true")
+            await response.content.readline()
+            began = asyncio.get_running_loop().time()
+        assert asyncio.get_running_loop().time() - began < 1.0
+        response.close()

@@ -1,0 +1,88 @@
+"""Settings of the exporter: the users' own file, and faults that say what to do."""
+
+import json
+
+import pytest
+
+from exporter.main import run
+from exporter.settings import ExporterSettings
+from slicewatch.service.settings import SettingsError, load
+
+USERS_FILE = {
+    "metrics": [
+        "gpu_utilization", "gpu_memory_utilization", "gpu_memory_used_bytes",
+        "gpu_memory_total_bytes", "gpu_power_usage_watts", "gpu_temperature_celsius",
+        "gpu_sm_clock_mhz", "gpu_mem_clock_mhz",
+    ],
+    "scrape_interval": "15s",
+    "labels": {"cluster": "production", "region": "cn-east"},
+}  # fmt: skip
+
+
+def faults_of(**values):
+    with pytest.raises(SettingsError) as raised:
+        ExporterSettings(**values)
+    return raised.value.faults
+
+
+def test_the_defaults_are_valid():
+    assert ExporterSettings().tick_seconds == 1
+
+
+def test_the_users_file_is_a_settings_file(tmp_path):
+    path = tmp_path / "gpu-metrics.json"
+    path.write_text(json.dumps(USERS_FILE))
+    settings = load(ExporterSettings, ["--config", str(path)], {})
+    assert settings.metrics == tuple(USERS_FILE["metrics"])
+    assert settings.scrape_interval == 15
+    assert settings.labels == {"cluster": "production", "region": "cn-east"}
+    assert settings.tick_seconds == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "fault"),
+    [
+        ({"metrics": ("gpu_powr_usage_watts",)}, "did you mean gpu_power_usage_watts?"),
+        ({"labels": {"a-b": "x"}}, "'a-b' is no Prometheus label name"),
+        ({"labels": {"__name__": "x"}}, "'__name__' is no Prometheus label name"),
+        ({"labels": {"uuid": "x"}}, "'uuid' is a label of our series; choose another name"),
+        ({"log_level": "loud"}, "'loud' is none of debug, info, warning, error"),
+        ({"tick_seconds": 0.01}, "tick_seconds: 0.01 is not within 0.05 and 60"),
+        ({"window_seconds": 0.5}, "window_seconds: 0.5 is not within a tick (1) and 600"),
+        (
+            {"tick_seconds": 0.1, "window_seconds": 500.0},
+            "window_seconds: 500 is more than 1000 ticks of 0.1 s",
+        ),
+        ({"stale_seconds": 1.5}, "stale_seconds: 1.5 is less than two ticks"),
+        ({"scrape_interval": 0.0}, "scrape_interval: must be more than 0"),
+        ({"simulate_node": "x"}, "simulate_node: names a node of no scenario"),
+    ],
+)
+def test_a_fault_names_the_setting_and_what_to_do(values, fault):
+    (found,) = faults_of(**values)
+    assert fault in found
+
+
+def test_all_faults_are_reported_together():
+    assert len(faults_of(tick_seconds=0.01, log_level="x", labels={"uuid": "1"})) == 3
+
+
+def test_the_node_is_the_host_where_none_is_named():
+    assert ExporterSettings().node
+    assert ExporterSettings(node_name="n1").node == "n1"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--simulate", "demmo"], "demmo: no such file, nor is it shipped"),
+        (["--simulate", "demo", "--simulate-node", "x"], "simulate_node: no node 'x'; there are"),
+        (["--tick-secnds", "1"], "did you mean --tick-seconds?"),
+        (["--tick-seconds", "soon"], "flag --tick-seconds: 'soon' is no duration"),
+    ],
+)
+def test_bad_settings_end_with_status_2_and_a_line_each(arguments, said, capsys):
+    assert run(arguments, {}) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert all(line.startswith("slicewatch exporter: ") for line in lines)
+    assert said in "\n".join(lines)

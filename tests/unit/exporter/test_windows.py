@@ -1,0 +1,131 @@
+"""Sliding windows: means and peaks equal those of a naive list of readings."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exporter.measure.windows import Windows
+
+TICK, BUCKETS = 2.0, 5
+values = st.floats(0, 1e6)
+weights = st.floats(0.001, 40)
+steps = st.one_of(
+    st.tuples(st.just("add"), st.integers(0, 2), values, weights),
+    st.tuples(st.just("advance"), st.floats(0, 9)),
+    st.tuples(st.just("forget"), st.integers(0, 2)),
+)
+
+
+def make(**changes):
+    facts = {"series": 1, "window_seconds": TICK * BUCKETS, "tick_seconds": TICK} | changes
+    windows = Windows(**facts)
+    windows.reserve(3)
+    return windows
+
+
+def naive(readings, bucket):
+    """Return (mean, peak) of (bucket, value, weight) in the last buckets."""
+    inside = [(v, w) for b, v, w in readings if bucket - BUCKETS < b <= bucket]
+    if not inside:
+        return math.nan, -math.inf
+    total = math.fsum(w for _, w in inside)
+    return math.fsum(v * w for v, w in inside) / total, max(v for v, _ in inside)
+
+
+def pieces(bucket, value, weight):
+    """Spread a reading over the ticks that it describes, if they are more than two."""
+    count = 1 if weight <= 2 * TICK else math.ceil(weight / TICK)
+    return [(bucket - back, value, weight / count) for back in range(count)]
+
+
+@given(st.lists(steps, max_size=60))
+def test_means_and_peaks_equal_a_naive_model(sequence):
+    windows, now = make(), 1000.0
+    windows.advance(now)
+    kept = {slot: [] for slot in range(3)}
+    for kind, *facts in sequence:
+        if kind == "add":
+            slot, value, weight = facts
+            windows.add(slot, 0, value, weight)
+            kept[slot] += pieces(int(now / TICK), value, weight)
+        elif kind == "advance":
+            now += facts[0]
+            windows.advance(now)
+        else:
+            windows.forget(facts[0])
+            kept[facts[0]] = []
+    means, peaks = windows.means(), windows.peaks()
+    for slot, readings in kept.items():
+        mean, peak = naive(readings, int(now / TICK))
+        assert peaks[slot, 0] == peak
+        assert means[slot, 0] == pytest.approx(mean, rel=1e-9, abs=1e-9, nan_ok=True)
+
+
+@given(st.lists(st.floats(0.01, 2.0), min_size=1, max_size=50))
+def test_a_device_that_is_always_busy_never_has_a_mean_above_100(lengths):
+    windows = make()
+    windows.advance(1000.0)
+    for length in lengths:
+        windows.add(0, 0, 100.0, length)
+    assert windows.means()[0, 0] <= 100.0
+
+
+def test_readings_weigh_by_the_time_that_they_describe():
+    windows = make()
+    windows.advance(1000.0)
+    windows.add(0, 0, 100.0, 1.0)
+    windows.add(0, 0, 0.0, 3.0)
+    assert windows.means()[0, 0] == 25.0
+
+
+def test_what_is_older_than_the_window_is_gone():
+    windows = make()
+    windows.advance(1000.0)
+    windows.add(0, 0, 100.0, 1.0)
+    windows.advance(1000.0 + TICK * (BUCKETS - 1))
+    assert windows.means()[0, 0] == 100.0
+    windows.advance(1000.0 + TICK * BUCKETS)
+    assert np.isnan(windows.means()[0, 0])
+    assert windows.peaks()[0, 0] == -np.inf
+
+
+def test_a_jump_of_any_length_empties_the_window():
+    windows = make()
+    windows.advance(1000.0)
+    windows.add(0, 0, 100.0, 1.0)
+    windows.advance(1e9)
+    assert np.isnan(windows.means()).all()
+
+
+def test_a_reading_after_a_long_silence_does_not_outweigh_the_window():
+    windows = make()
+    windows.advance(1000.0)
+    windows.add(0, 0, 100.0, 600.0)
+    for tick in range(1, BUCKETS):
+        windows.advance(1000.0 + tick * TICK)
+        windows.add(0, 0, 0.0, TICK)
+    # One bucket of five is left of the silence; ten minutes in one bucket would say 98.7.
+    assert windows.means()[0, 0] == pytest.approx(20.0)
+
+
+def test_more_slots_keep_what_the_others_hold():
+    windows = make()
+    windows.advance(1000.0)
+    windows.add(2, 0, 7.0, 1.0)
+    windows.reserve(100)
+    windows.add(99, 0, 8.0, 1.0)
+    assert windows.means()[2, 0] == 7.0
+    assert windows.means()[99, 0] == 8.0
+
+
+def test_one_series_of_a_slot_is_forgotten_alone():
+    windows = make(series=2)
+    windows.advance(1000.0)
+    windows.add(1, 0, 5.0, 1.0)
+    windows.add(1, 1, 6.0, 1.0)
+    windows.forget(1, 0)
+    assert np.isnan(windows.means()[1, 0])
+    assert windows.means()[1, 1] == 6.0
