@@ -16,13 +16,22 @@ from simulator.checking import check
 from simulator.errors import ScenarioError
 from simulator.scenario import FAULTS, Bytes, Part, Scenario, Seconds
 from slicewatch.hardware import suggest
+from slicewatch.service.settings import duration
 
-SECONDS_OF: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 BYTES_OF: Final = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "kB": 10**3, "MB": 10**6,
                    "GB": 10**9}  # fmt: skip
-DURATION: Final = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+")
-DURATION_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
+
+
+class _Loader(yaml.SafeLoader):
+    """Takes ``1e-3`` for a number, as YAML 1.2 does; 1.1 wants a point in it."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]+"),
+    list("-+0123456789"),
+)
 
 
 def load(source: Path | str) -> Scenario:
@@ -67,7 +76,7 @@ def parse(text: str) -> Scenario:
         ScenarioError: it is no YAML, or describes no possible fleet.
     """
     try:
-        document = yaml.safe_load(text)
+        document = yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else "the text"
@@ -94,12 +103,7 @@ def seconds_in(value: object) -> Seconds:
     Raises:
         ValueError: it is no time.
     """
-    if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
-        return Seconds(value)
-    if isinstance(value, str) and DURATION.fullmatch(value):
-        parts = DURATION_PART.findall(value)
-        return Seconds(sum(float(number) * SECONDS_OF[unit] for number, unit in parts))
-    raise ValueError(f"{value!r} is no time; write seconds, or such as 90s, 5m, 1h30m, 250ms")
+    return Seconds(duration(value))
 
 
 def bytes_in(value: object) -> Bytes:

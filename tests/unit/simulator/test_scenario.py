@@ -126,7 +126,11 @@ def test_a_pod_that_holds_what_it_cannot_is_refused(workload, where, what):
         ("load: 1.5", "load", "between 0 and 1, not 1.5"),
         ("load: {constant: 1, ramp: {from: 0, to: 1, over: 1s}}", "load", "exactly one of"),
         ("load: 1, demand: 2", "", "keep one"),
-        ("load: {wave: {low: 0, high: 1, period: 5 minutes}}", "load.wave.period", "is no time"),
+        (
+            "load: {wave: {low: 0, high: 1, period: 5 minutes}}",
+            "load.wave.period",
+            "is no duration",
+        ),
         ("load: {steps: [{at: 5, level: 0}, {at: 5, level: 1}]}", "load.steps", "in the order"),
         ("memory: 4XB", "memory", "'4XB' is no size"),
         ("demand: -1", "demand", "0 or more"),
