@@ -1,0 +1,219 @@
+"""An API server in memory, for tests and demonstrations: same errors, versions and watches.
+
+Objects are kept as JSON, as the real one keeps them, and decoded on the way out. What it does
+not do is validate: a pod with a nonsense field is stored.
+"""
+
+import asyncio
+import copy
+import uuid
+from collections import deque
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from slicewatch.kube import errors
+from slicewatch.kube.objects import Kind, Metadata, O, Selection
+from slicewatch.kube.protocol import Change, Event, Json, Page
+
+_Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    version: int
+    change: Change
+    plural: str
+    body: dict[str, Any]
+    before: dict[str, Any] | None
+
+    def seen_by(self, selection: Selection) -> Change | None:
+        """Return what a watch of ``selection`` sees of it: objects enter and leave a selection."""
+        entered = self.before is None or not _takes(selection, self.before)
+        left = self.change is Change.DELETED or not _takes(selection, self.body)
+        if entered:
+            return None if left else Change.ADDED
+        return Change.DELETED if left else Change.MODIFIED
+
+
+@dataclass(slots=True)
+class _Wakeup:
+    """Lets every open watch look again; replaced at each use, so that none misses one."""
+
+    event: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def fire(self) -> None:
+        self.event.set()
+        self.event = asyncio.Event()
+
+
+class FakeKube:
+    """``Kube`` without a cluster.
+
+    Faults are injected by ``fail_next`` (the next requests), ``break_watches`` (open ones),
+    ``end_watches`` (normally, as after the server's timeout) and ``compact`` (old versions and
+    pages are forgotten).
+    """
+
+    def __init__(self) -> None:
+        self._bodies: dict[_Key, dict[str, Any]] = {}
+        self._history: list[_Record] = []
+        self._version = 1
+        self._oldest = 0
+        self._faults: deque[errors.KubeError] = deque()
+        self._wakeup = _Wakeup()
+        self._epoch = 0
+        self._break: errors.KubeError | None = None
+
+    def fail_next(self, error: errors.KubeError, times: int = 1) -> None:
+        """Answer the next requests with ``error``."""
+        self._faults.extend([error] * times)
+
+    def break_watches(self, error: errors.KubeError) -> None:
+        """End all open watches with ``error``."""
+        self._break = error
+        self._epoch += 1
+        self._wakeup.fire()
+
+    def end_watches(self) -> None:
+        """End all open watches normally."""
+        self._break = None
+        self._epoch += 1
+        self._wakeup.fire()
+
+    def compact(self) -> None:
+        """Forget all versions but the present one."""
+        self._version += 1
+        self._oldest = self._version
+        self._history.clear()
+
+    async def get(self, kind: Kind[O], name: str, namespace: str = "") -> O:
+        """Return one object."""
+        await self._arrive()
+        return msgspec.convert(self._body(kind, name, namespace), kind.type)
+
+    async def list(
+        self, kind: Kind[O], selection: Selection, *, limit: int, more: str = ""
+    ) -> Page[O]:
+        """Return one page; ``more`` is the version of the first page and the key to go on at."""
+        await self._arrive()
+        version, _, after = more.partition("/") if more else (str(self._version), "", "")
+        if int(version) < self._oldest:
+            raise errors.Gone(f"list {kind.plural}: 410 the page's version is too old")
+        found = [
+            (f"{namespace}/{name}", body)
+            for (plural, namespace, name), body in sorted(self._bodies.items())
+            if plural == kind.plural and _takes(selection, body)
+        ]
+        rest = [(key, body) for key, body in found if key > after]
+        objects = tuple(msgspec.convert(body, kind.type) for _, body in rest[:limit])
+        last = f"{version}/{rest[limit - 1][0]}" if len(rest) > limit else ""
+        return Page(objects=objects, version=version, more=last)
+
+    async def watch(
+        self, kind: Kind[O], selection: Selection, *, version: str
+    ) -> AsyncGenerator[Event[O], None]:
+        """Yield events; see ``Kube.watch``."""
+        await self._arrive()
+        epoch, seen = self._epoch, int(version)
+        yield Event(change=Change.BOOKMARK, version=version)
+        while True:
+            wakeup = self._wakeup.event
+            if seen < self._oldest:
+                raise errors.Gone(f"watch {kind.plural}: 410 version {seen} is too old")
+            for record in [r for r in self._history if r.version > seen]:
+                seen = record.version
+                change = record.seen_by(selection) if record.plural == kind.plural else None
+                if change is not None:
+                    decoded = msgspec.convert(record.body, kind.type)
+                    yield Event(change=change, version=str(seen), object=decoded)
+            if epoch != self._epoch:
+                if self._break is not None:
+                    raise self._break
+                return
+            await wakeup.wait()
+
+    async def create(self, kind: Kind[O], body: Json, namespace: str = "") -> O:
+        """Create an object."""
+        await self._arrive()
+        whole: dict[str, Any] = copy.deepcopy(dict(body))
+        metadata = whole.setdefault("metadata", {})
+        if kind.namespaced:
+            metadata["namespace"] = namespace
+        key = (kind.plural, namespace if kind.namespaced else "", metadata["name"])
+        if key in self._bodies:
+            raise errors.Conflict(f"create {'/'.join(key)}: 409 it exists")
+        metadata["uid"] = str(uuid.uuid4())
+        whole |= {"apiVersion": kind.api_version, "kind": kind.name}
+        return msgspec.convert(self._store(key, whole, Change.ADDED), kind.type)
+
+    async def patch(
+        self,
+        kind: Kind[O],
+        name: str,
+        patch: Json,
+        *,
+        namespace: str = "",
+        subresource: str = "",
+    ) -> O:
+        """Apply a merge patch; of a subresource only the part of that name."""
+        await self._arrive()
+        present = self._body(kind, name, namespace)
+        wanted = patch.get("metadata")
+        version = wanted.get("resourceVersion") if isinstance(wanted, dict) else None
+        if version not in {None, present["metadata"]["resourceVersion"]}:
+            raise errors.Conflict(f"patch {kind.plural}/{name}: 409 version {version} is old")
+        part = {k: v for k, v in patch.items() if subresource in {"", k}}
+        merged = _merged(present, part)
+        if merged == present:
+            return msgspec.convert(present, kind.type)
+        key = (kind.plural, namespace if kind.namespaced else "", name)
+        return msgspec.convert(self._store(key, merged, Change.MODIFIED), kind.type)
+
+    def delete(self, kind: Kind[O], name: str, namespace: str = "") -> None:
+        """Remove an object at once, as somebody else would."""
+        body = self._body(kind, name, namespace)
+        del self._bodies[kind.plural, namespace if kind.namespaced else "", name]
+        self._record(kind.plural, copy.deepcopy(body), Change.DELETED, body)
+
+    async def _arrive(self) -> None:
+        await asyncio.sleep(0)
+        if self._faults:
+            raise self._faults.popleft()
+
+    def _body(self, kind: Kind[O], name: str, namespace: str) -> dict[str, Any]:
+        key = (kind.plural, namespace if kind.namespaced else "", name)
+        if key not in self._bodies:
+            raise errors.NotFound(f"{kind.path(namespace, name)}: 404 there is none")
+        return self._bodies[key]
+
+    def _store(self, key: _Key, body: dict[str, Any], change: Change) -> dict[str, Any]:
+        self._record(key[0], body, change, self._bodies.get(key))
+        self._bodies[key] = body
+        return body
+
+    def _record(
+        self, plural: str, body: dict[str, Any], change: Change, before: dict[str, Any] | None
+    ) -> None:
+        self._version += 1
+        body["metadata"]["resourceVersion"] = str(self._version)
+        self._history.append(_Record(self._version, change, plural, body, before))
+        self._wakeup.fire()
+
+
+def _takes(selection: Selection, body: dict[str, Any]) -> bool:
+    return selection.takes(msgspec.convert(body["metadata"], Metadata))
+
+
+def _merged(target: object, patch: object) -> Any:  # noqa: ANN401 - any JSON
+    if not isinstance(patch, dict):
+        return copy.deepcopy(patch)
+    merged = copy.deepcopy(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = _merged(merged.get(key), value)
+    return merged

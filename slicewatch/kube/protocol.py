@@ -1,0 +1,97 @@
+"""The seam: what we ask of a Kubernetes API server, whoever plays it."""
+
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Generic, Protocol
+
+from slicewatch.kube.objects import Kind, O, Selection
+
+Json = Mapping[str, object]
+"""An object as the API server writes it."""
+
+
+class Change(StrEnum):
+    """What happened to an object of a watch. A BOOKMARK only carries the version forward."""
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+    BOOKMARK = "BOOKMARK"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event(Generic[O]):
+    """One event of a watch. ``object`` is the new state, or the last one before a deletion."""
+
+    change: Change
+    version: str
+    object: O | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page(Generic[O]):
+    """A part of a list.
+
+    Attributes:
+        version: of the whole list; where a watch may begin.
+        more: what to ask the next page with; empty on the last one.
+    """
+
+    objects: tuple[O, ...]
+    version: str
+    more: str = ""
+
+
+class Kube(Protocol):
+    """Five verbs. Every one raises ``KubeError`` and nothing else, apart from cancellation."""
+
+    async def get(self, kind: Kind[O], name: str, namespace: str = "") -> O:
+        """Return one object."""
+        ...
+
+    async def list(
+        self, kind: Kind[O], selection: Selection, *, limit: int, more: str = ""
+    ) -> Page[O]:
+        """Return at most ``limit`` objects, all pages of one version.
+
+        Raises:
+            Gone: the version that ``more`` belongs to is forgotten; begin anew.
+        """
+        ...
+
+    def watch(
+        self, kind: Kind[O], selection: Selection, *, version: str
+    ) -> AsyncGenerator[Event[O], None]:
+        """Yield what happens after ``version``, until the server ends the watch normally.
+
+        The first event is a BOOKMARK of ``version`` itself: the watch is open.
+
+        Raises:
+            Gone: the version is forgotten; list anew.
+        """
+        ...
+
+    async def create(self, kind: Kind[O], body: Json, namespace: str = "") -> O:
+        """Create an object; kind and API version are filled in.
+
+        Raises:
+            Conflict: it exists.
+        """
+        ...
+
+    async def patch(
+        self,
+        kind: Kind[O],
+        name: str,
+        patch: Json,
+        *,
+        namespace: str = "",
+        subresource: str = "",
+    ) -> O:
+        """Apply a JSON merge patch (RFC 7386) and return the new state.
+
+        Raises:
+            Conflict: the patch names a ``resourceVersion`` that is not the present one.
+        """
+        ...
