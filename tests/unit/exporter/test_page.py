@@ -66,9 +66,9 @@ def parsed(form, text):
 
 
 @pytest.mark.parametrize("form", Format, ids=lambda form: form.name)
-def test_the_page_is_the_golden_one(form):
+def test_the_page_is_the_golden_one(form, golden):
     """A difference is a change of the contract with everyone who scrapes."""
-    assert rendered(form) == (GOLDEN / FILES[form]).read_text(encoding="utf-8")
+    golden(GOLDEN / FILES[form], rendered(form))
 
 
 @pytest.mark.parametrize("form", Format, ids=lambda form: form.name)

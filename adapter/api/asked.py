@@ -1,0 +1,79 @@
+"""What a request asks for: its path and query parameters, parsed once for each distinct URL."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+from urllib.parse import parse_qs
+
+from adapter.api.label_selectors import Selector, SelectorError
+from adapter.api.label_selectors import parse as parse_selector
+from adapter.api.paths import ALL, MetricPath, Path
+from adapter.api.paths import parse as parse_path
+from adapter.api.status import Reason, Refusal
+
+_FALSE: Final = frozenset({"", "0", "false", "False"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A parsed URL.
+
+    Attributes:
+        objects: the label selector; which objects.
+        devices: the metric label selector; which devices of them.
+        pretty: asked for indented JSON; None if it was not said.
+    """
+
+    path: Path
+    objects: Selector
+    devices: Selector
+    explain: bool
+    pretty: bool | None
+
+
+@lru_cache(maxsize=1024)
+def parse(raw_path: str) -> Asked:
+    """Return what a raw path with its query asks for. Unknown parameters are ignored.
+
+    Raises:
+        Refusal: nothing is served there, or a parameter is malformed.
+    """
+    raw, _, text = raw_path.partition("?")
+    query = {name: values[0] for name, values in parse_qs(text, keep_blank_values=True).items()}
+    path = parse_path(raw)
+    if isinstance(path, MetricPath):
+        _check_field_selector(path, query.get("fieldSelector", ""))
+    pretty = query.get("pretty")
+    devices = _selector("metricLabelSelector", query)
+    try:
+        devices.echo()
+    except SelectorError as error:
+        raise Refusal(Reason.BadRequest, f"metricLabelSelector: {error}") from error
+    return Asked(
+        path=path,
+        objects=_selector("labelSelector", query),
+        devices=devices,
+        explain=query.get("explain", "") not in _FALSE,
+        pretty=None if pretty is None else pretty not in _FALSE,
+    )
+
+
+def _selector(parameter: str, query: dict[str, str]) -> Selector:
+    try:
+        return parse_selector(query.get(parameter, ""))
+    except SelectorError as error:
+        raise Refusal(Reason.BadRequest, f"{parameter}: {error}") from error
+
+
+def _check_field_selector(path: MetricPath, selector: str) -> None:
+    if not selector:
+        return
+    field, _, name = selector.replace("==", "=").partition("=")
+    if field != "metadata.name":
+        raise Refusal(
+            Reason.BadRequest, f"fieldSelector {selector!r}: only metadata.name is supported"
+        )
+    if path.name == ALL or name != path.name:
+        raise Refusal(
+            Reason.BadRequest, "fieldSelector metadata.name doesn't match requested name"
+        )

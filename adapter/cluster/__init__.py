@@ -1,0 +1,1 @@
+"""What the pods of the cluster are and what they ask for, whoever measures their devices."""

@@ -1,0 +1,110 @@
+"""Why a value is what it is: every input of every selected object, as JSON for people.
+
+Asked for with ``explain=true`` on the path of the metric itself, so that who may read the metric,
+and nobody else, may read this.
+"""
+
+from typing import Any
+
+import msgspec
+
+from adapter.api.values import timestamp
+from adapter.outcome import Part, Shares
+from adapter.query import Found, Query, walk
+from adapter.sources.protocol import Target
+from adapter.view import View
+
+Tree = dict[str, Any]
+
+
+def explain(view: View, query: Query) -> bytes:
+    """Return the explanation of a query.
+
+    Raises:
+        Refusal: a named object does not exist.
+    """
+    now = view.monotonic()
+    found = list(walk(view, query))
+    nodes = {f.node for f in found if f.node} or set(view.nodes)
+    named = [target for node in nodes if (target := view.told_by(node))]
+    tree: Tree = {
+        "kind": "MetricExplanation",
+        "metric": query.metric.name,
+        "help": query.metric.help,
+        "unit": str(query.metric.unit),
+        "combine": str(query.metric.serve.combine) if query.metric.serve else "",
+        "labelSelector": query.objects.text,
+        "metricLabelSelector": query.devices.text,
+        "maxAgeSeconds": view.max_age_seconds,
+        "items": [_object(view, f, now) for f in found],
+        "exporters": [_exporter(view, target, now) for target in sorted(set(named))],
+    }
+    if not found:
+        tree["note"] = _nothing_selected(view, query)
+    return msgspec.json.encode(tree)
+
+
+def _object(view: View, found: Found, now: float) -> Tree:
+    absence, detail = found.absence(now)
+    tree: Tree = {"namespace": found.namespace, "name": found.name, "node": found.node}
+    tree["value"] = found.outcome.value if absence is None else None
+    if absence is None:
+        tree["timestamp"] = timestamp(int(found.read_at))
+        tree["ageSeconds"] = round(view.wall() - found.read_at, 3)
+    else:
+        tree["absent"] = absence.name
+        tree["why"] = f"no value, since {absence}" + (f" ({detail})" if detail else "")
+    tree["devices"] = [_device(part) for part in found.outcome.parts]
+    return {key: value for key, value in tree.items() if value != ""}
+
+
+def _device(part: Part) -> Tree:
+    device = part.device
+    tree: Tree = {"uuid": device.uuid, "gpu": device.gpu, "model": device.model}
+    tree |= {
+        "profile": device.profile,
+        "ageWhenSentSeconds": part.age_seconds,
+        "deviceValue": part.device_value,
+    }
+    tree |= {"value": part.value, "rule": str(part.rule) if part.rule else ""}
+    if part.shares is not None:
+        tree["inputs"] = _inputs(part.shares)
+    if part.absence is not None:
+        tree["absent"] = part.absence.name
+        tree["why"] = f"{part.absence}" + (f" ({part.detail})" if part.detail else "")
+    return {key: value for key, value in tree.items() if value != ""}
+
+
+def _inputs(shares: Shares) -> Tree:
+    return {
+        "W": shares.own,
+        "B": shares.total,
+        "m": shares.holders,
+        "n": shares.tenants,
+        "meaning": "W and B: busy shares of the workload and of all; m and n: their containers",
+    }
+
+
+def _exporter(view: View, target: Target, now: float) -> Tree:
+    stream = view.source.streams.get(target)
+    reading = view.source.readings.get(target)
+    tree: Tree = {"url": target}
+    if stream is not None:
+        tree |= {"connected": stream.connected, "fault": stream.fault}
+        tree["rejectedLines"] = stream.rejected
+    if reading is not None:
+        tree["node"] = reading.layout.node
+        tree["silentSeconds"] = round(now - reading.received_at, 3)
+        tree["tenantsKnown"] = reading.layout.tenants_known
+        tree["tenantsAgeSeconds"] = reading.snapshot.tenants_age
+        tree["sharesFrom"] = reading.snapshot.shares
+    return tree
+
+
+def _nothing_selected(view: View, query: Query) -> str:
+    """Say what a selector that matches nothing could have matched."""
+    namespace = query.path.namespace
+    pods = view.pods.in_namespace(namespace)
+    if not pods:
+        return f"namespace {namespace} has no pods"
+    return f"none of the {len(pods)} pods of namespace {namespace} matches {query.objects.text!r}"

@@ -1,0 +1,66 @@
+"""The plain port: what the kubelet and Prometheus ask, who have no certificate of the front proxy.
+
+Nothing of the metrics APIs is served here.
+"""
+
+import time
+
+from aiohttp import web
+
+from adapter.cluster.requests import Requests
+from adapter.readiness import Readiness
+from adapter.sources.protocol import SnapshotSource
+from slicewatch.catalog.own import EXPORTER_AGE, EXPORTER_CONNECTED, PODS_SYNCED
+from slicewatch.kube.cache import Cache
+from slicewatch.kube.objects import Pod
+from slicewatch.service.exposition import Format, negotiate
+from slicewatch.service.own_metrics import OwnMetrics
+from slicewatch.service.server import add_health
+
+
+class PlainPort:
+    """``/metrics`` and health."""
+
+    def __init__(
+        self,
+        metrics: OwnMetrics,
+        requests: Requests,
+        source: SnapshotSource,
+        pods: Cache[Pod],
+    ) -> None:
+        self._metrics = metrics
+        self._requests = requests
+        self._source = source
+        self._pods = pods
+        self._connected = metrics.gauge(EXPORTER_CONNECTED)
+        self._age = metrics.gauge(EXPORTER_AGE)
+        self._synced = metrics.gauge(PODS_SYNCED)
+
+    def app(self, readiness: Readiness) -> web.Application:
+        """Return the application."""
+        app = web.Application()
+        add_health(app, readiness.checks())
+        app.router.add_get("/metrics", self.handle)
+        return app
+
+    async def handle(self, request: web.Request) -> web.Response:
+        """Answer a scrape, in the format that the scraper prefers."""
+        form = negotiate(request.headers.get("Accept", ""))
+        self._observe()
+        own = self._metrics.render(open_metrics=form is Format.OPEN_METRICS)
+        # The own part ends an OpenMetrics exposition, so it comes last.
+        body = self._requests.render(form) + own
+        return web.Response(body=body, headers={"Content-Type": form.value})
+
+    def _observe(self) -> None:
+        """Set what is only known when it is asked for."""
+        now = time.monotonic()
+        self._synced.set(float(self._pods.synced and not self._pods.fault))
+        self._connected.clear()
+        self._age.clear()
+        for target, stream in self._source.streams.items():
+            reading = self._source.readings.get(target)
+            node = target if reading is None else reading.layout.node
+            self._connected.labels(node).set(float(stream.connected))
+            if reading is not None:
+                self._age.labels(node).set(now - reading.received_at)

@@ -1,0 +1,68 @@
+"""When requests may be sent to this process: once it can say something about every pod.
+
+Never depends on an exporter being up. If it did, an outage of the exporters would take all
+replicas out of the Service, the API would be unavailable, and with it namespaces could not be
+deleted anywhere in the cluster.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from adapter.api.authentication import Gate
+from adapter.sources.protocol import SnapshotSource
+from slicewatch.kube.cache import Cache
+from slicewatch.kube.objects import EndpointSlice, Pod
+from slicewatch.service.server import Check
+
+GRACE_SECONDS = 10.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Readiness:
+    """The checks of ``/readyz``. Each says what is awaited, or None.
+
+    Attributes:
+        slices: where the exporters are found; None if they are listed by hand.
+    """
+
+    gate: Gate
+    pods: Cache[Pod]
+    source: SnapshotSource
+    slices: Cache[EndpointSlice] | None = None
+    grace_seconds: float = GRACE_SECONDS
+    began_at: float = field(default_factory=time.monotonic)
+    _round_done: bool = False
+
+    def checks(self) -> Mapping[str, Check]:
+        """Return the checks by name."""
+        return {
+            "front-proxy": self.front_proxy,
+            "pods": self.pods_listed,
+            "exporters": self.exporters_tried,
+        }
+
+    def front_proxy(self) -> str | None:
+        """Wait for the request-header authority, without which nobody is let in."""
+        return None if self.gate.proxy else "the request-header authority is not known yet"
+
+    def pods_listed(self) -> str | None:
+        """Wait for the first complete list of pods."""
+        return None if self.pods.synced else f"the pods are not listed yet: {self.pods.fault}"
+
+    def exporters_tried(self) -> str | None:
+        """Wait until each exporter has answered or failed once, but not longer than the grace."""
+        if self._round_done:
+            return None
+        waiting = self._untried()
+        if waiting is None or time.monotonic() - self.began_at > self.grace_seconds:
+            self._round_done = True
+            return None
+        return waiting
+
+    def _untried(self) -> str | None:
+        if self.slices is not None and not self.slices.synced:
+            return "the exporters' endpoints are not listed yet"
+        streams = self.source.streams
+        untried = [t for t, s in streams.items() if not s.tried]
+        return f"{len(untried)} exporters were not tried yet" if untried else None

@@ -1,0 +1,1 @@
+"""Where readings come from: the exporters of the nodes, found and followed one by one."""

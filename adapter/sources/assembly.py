@@ -1,0 +1,35 @@
+"""From frames to readings: each snapshot is put beside the layout whose rows it fills."""
+
+from adapter.sources.protocol import Reading
+from slicewatch.wire.layout import Layout
+from slicewatch.wire.snapshot import Frame, check_shape
+
+
+class UnknownLayoutError(Exception):
+    """A snapshot refers to a layout that this stream never sent: begin the stream anew."""
+
+
+class Assembly:
+    """Remembers the layout of one stream. Begin each stream with a new one."""
+
+    def __init__(self) -> None:
+        self._layout: Layout | None = None
+
+    def take(self, frame: Frame, received_at: float) -> Reading:
+        """Return the frame as a reading.
+
+        Raises:
+            UnknownLayoutError: its layout, or the run that numbered it, is another one.
+            WireError: its columns do not fit the layout.
+        """
+        layout = frame.layout or self._layout
+        snapshot = frame.snapshot
+        if layout is None or (layout.run, layout.number) != (snapshot.run, snapshot.layout):
+            known = "none" if layout is None else f"{layout.number} of run {layout.run}"
+            raise UnknownLayoutError(
+                f"snapshot of layout {snapshot.layout} of run {snapshot.run}, known is {known}"
+            )
+        if frame.layout is None:  # One that brings its layout was checked when it was decoded.
+            check_shape(layout, snapshot)
+        self._layout = layout
+        return Reading(layout=layout, snapshot=snapshot, received_at=received_at)
