@@ -1,0 +1,1 @@
+"""The ``slicewatch`` command: one thin file per subcommand."""
