@@ -1,0 +1,1 @@
+"""The whole chain on a test cluster: our processes on the node, an API registered, a load."""
