@@ -12,8 +12,10 @@ PRODUCT := slicewatch simulator exporter adapter cli
 demo: .venv/run.stamp ## the main job, on simulated GPUs where no NVIDIA driver is there
 	$(BIN)/python -m cli demo
 
-test: .venv/dev.stamp ## unit, property, contract and integration tests
-	$(BIN)/python -m pytest -m "not e2e"
+# A process that has loaded the test driver cannot load a real one: GPU tests run in their own.
+test: .venv/dev.stamp ## unit, property, contract and integration tests; on a GPU where there is one
+	$(BIN)/python -m pytest -q -m gpu tests/gpu
+	$(BIN)/python -m pytest -m "not e2e and not gpu"
 
 check: .venv/dev.stamp ## style, types, layers, generated files, present sizes
 	$(BIN)/ruff format --check .
