@@ -45,6 +45,6 @@ class Enumeration:
         def ask() -> None:
             self._found[index] = self._nvml.identify(index)
 
-        thread = threading.Thread(target=ask, name=f"gpu-{index}-identity", daemon=True)
+        thread = threading.Thread(target=ask, name="gpu-identity", daemon=True)
         thread.start()
         return thread

@@ -1,4 +1,4 @@
-"""One pass over a GPU and its MIG devices. Knows nothing of threads; is used by one at a time."""
+"""One pass over a GPU and its MIG devices. Knows nothing of threads; one at a time may use it."""
 
 import time
 from collections.abc import Callable
@@ -61,17 +61,22 @@ class Agenda:
 
 
 class Reader:
-    """Runs the plan of one GPU through its session, and stamps the call that it is in."""
+    """Runs the plan of one GPU through its session, and stamps the call that it is in.
+
+    Args:
+        open_session: called with the first pass, since it may block.
+    """
 
     def __init__(
         self,
         gpu: Device,
-        session: Session,
+        open_session: Callable[[Device], Session],
         plan: Plan,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._gpu = gpu
-        self._session = session
+        self.gpu = gpu
+        self._open_session = open_session
+        self._session: Session | None = None
         self._plan = plan
         self._clock = clock
         self._call: tuple[str, float] | None = None
@@ -85,42 +90,52 @@ class Reader:
         call = self._call
         return None if call is None else Stamp(*call)
 
-    def cycle(self) -> Cycle:
-        """Read everything that is due, once."""
+    def attempt(self) -> Cycle | Exception:
+        """Read everything that is due, once; a fault in our own code is returned."""
         try:
-            return self._cycle()
+            if self._session is None:
+                self._session = self._open_session(self.gpu)
+            return self._cycle(self._session)
+        except Exception as error:  # noqa: BLE001 - raised again where the passes are taken
+            return error
         finally:
             self._call = None
 
     def close(self) -> None:
         """Give up the session."""
-        self._session.close()
+        if self._session is not None:
+            self._session.close()
 
-    def _cycle(self) -> Cycle:
+    def _cycle(self, session: Session) -> Cycle:
         began = self._clock()
         self._call = (RESOLUTION, began)
-        found = self._session.devices()
+        found = session.devices()
         spent = {RESOLUTION: self._clock() - began}
         if not isinstance(found, Value):
-            return Cycle(gpu=self._gpu, devices=found, at=self._clock(), spent=spent)
+            return Cycle(gpu=self.gpu, devices=found, at=self._clock(), spent=spent)
         failed: set[str] = set()
         readings = []
         for agenda in self._agendas_of(found.value, began):
-            outcomes, lost = self._read(agenda, began, spent, failed)
+            outcomes, lost = self._read(session, agenda, began, spent, failed)
             if lost is not None:
-                return Cycle(gpu=self._gpu, devices=lost, at=self._clock(), spent=spent)
+                return Cycle(gpu=self.gpu, devices=lost, at=self._clock(), spent=spent)
             readings.append(outcomes)
         return Cycle(
-            gpu=self._gpu, devices=found, readings=tuple(readings), at=self._clock(),
+            gpu=self.gpu, devices=found, readings=tuple(readings), at=self._clock(),
             spent=spent, failed=frozenset(failed),
         )  # fmt: skip
 
     def _read(
-        self, agenda: Agenda, began: float, spent: dict[str, float], failed: set[str]
+        self,
+        session: Session,
+        agenda: Agenda,
+        began: float,
+        spent: dict[str, float],
+        failed: set[str],
     ) -> tuple[tuple[Outcome[Any] | None, ...], Lost | None]:
         """Read one device; ends early where the GPU is lost, which is then the second item."""
         outcomes: list[Outcome[Any] | None] = []
-        device, clock, read = agenda.device, self._clock, self._session.read
+        device, clock, read = agenda.device, self._clock, session.read
         before = clock()
         for index, probe in enumerate(agenda.probes):
             known = agenda.unsupported[index]

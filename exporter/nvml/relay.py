@@ -1,11 +1,11 @@
-"""Who reads when: the workers take turns, and nobody waits for one that hangs.
+"""Who is read when: the GPUs take turns on one thread, and nobody waits for one that hangs.
 
-Reads are short and Python runs one thread at a time, so that eight threads that read at once
-spend their time handing the interpreter to each other. One after the other costs half of it; a
-worker that keeps its turn for longer than ``PATIENCE_SECONDS`` is overtaken.
+Reads are short and Python runs one thread at a time: a thread per GPU would spend more time on
+handing the interpreter over than on reading. So a thread that is done with a GPU goes on with the
+next one. Where a turn takes longer than ``PATIENCE_SECONDS`` the others go on with another thread,
+and the one that is stuck ends when its call returns.
 
-Whether a worker rests or runs is decided here alone, under one lock: its own thread could not
-tell the two apart in the moment between the end of a pass and its delivery.
+Whether a GPU rests or is being read is decided here alone, under one lock.
 """
 
 import threading
@@ -20,10 +20,10 @@ PATIENCE_SECONDS = 0.05
 
 
 class Runner(Protocol):
-    """What the relay needs of a worker."""
+    """What the relay needs of a GPU's reader."""
 
-    def give_turn(self) -> None:
-        """Begin one pass; the end of it is reported to ``Relay.finished``."""
+    def attempt(self) -> Cycle | Exception:
+        """Make one pass; return it, or what a fault in our own code raised."""
         ...
 
 
@@ -31,9 +31,17 @@ W = TypeVar("W", bound=Runner)
 
 
 class Relay(Generic[W]):
-    """Passes a turn through the workers that rest, from thread to thread."""
+    """Gives turns to the runners that rest.
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    Args:
+        begin: called with the runner whose turn begins while no thread is free to go on with it;
+            has to ``carry`` it out on another thread, and must not wait.
+    """
+
+    def __init__(
+        self, begin: Callable[[W], None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._begin = begin
         self._clock = clock
         self._lock = threading.Lock()
         self._resting: deque[W] = deque()
@@ -46,10 +54,10 @@ class Relay(Generic[W]):
         self._error: Exception | None = None
         self._wake: Callable[[], None] = _nobody
 
-    def join(self, workers: Sequence[W]) -> None:
-        """Take in workers, which rest until the next start."""
+    def join(self, runners: Sequence[W]) -> None:
+        """Take in runners, which rest until the next start."""
         with self._lock:
-            self._resting.extend(workers)
+            self._resting.extend(runners)
 
     def start(self, wake: Callable[[], None]) -> bool:
         """Give those that rest a turn each; tell whether there are any.
@@ -57,7 +65,7 @@ class Relay(Generic[W]):
         Whoever still waits since an earlier start comes first, then who rested longest.
 
         Args:
-            wake: called once, on a worker's thread, when all of them have finished.
+            wake: called once, on the thread of the last one, when all of them have finished.
         """
         with self._lock:
             self._wake = wake
@@ -65,34 +73,42 @@ class Relay(Generic[W]):
             self._resting.clear()
             self._awaited = set(self._waiting)
             if self._holder is None:
-                self._pass_on()
+                self._begin_next()
             return bool(self._awaited)
 
-    def finished(self, worker: W, result: Cycle | Exception) -> None:
-        """Take a worker's pass and give its turn to the next. Called on the worker's thread."""
+    def carry(self, runner: W) -> None:
+        """Carry out the turn of ``runner``, and those that follow, on this thread."""
+        following: W | None = runner
+        while following is not None:
+            following = self.finished(following, following.attempt())
+
+    def finished(self, runner: W, result: Cycle | Exception) -> W | None:
+        """Take a runner's pass; return whose turn begins on the same thread, or None."""
         with self._lock:
             if isinstance(result, Cycle):
                 self._cycles.append(result)
             else:
                 self._error = result
-            self._resting.append(worker)
-            if self._overtaken.pop(worker, None) is None:
-                self._pass_on()
-            last = self._awaited == {worker}
-            self._awaited.discard(worker)
+            self._resting.append(runner)
+            following = None
+            if self._overtaken.pop(runner, None) is None:
+                following = self._next()
+            last = self._awaited == {runner}
+            self._awaited.discard(runner)
             wake = self._wake
         if last:
             wake()
+        return following
 
     def overtake(self) -> None:
-        """Let the others go on where a worker keeps its turn; call it from time to time."""
+        """Let the others go on where one keeps its turn; call it from time to time."""
         with self._lock:
             if self._holder is not None and self._clock() - self._since > PATIENCE_SECONDS:
                 self._overtaken[self._holder] = self._since
-                self._pass_on()
+                self._begin_next()
 
     def halt(self) -> bool:
-        """Give no further turns until the next start; tell whether every worker rests."""
+        """Give no further turns until the next start; tell whether every runner rests."""
         with self._lock:
             self._resting.extend(self._waiting)
             self._waiting.clear()
@@ -105,10 +121,10 @@ class Relay(Generic[W]):
             if self._holder is not None:
                 since[self._holder] = self._since
         now = self._clock()
-        return {worker: now - began for worker, began in since.items()}
+        return {runner: now - began for runner, began in since.items()}
 
     def take(self) -> tuple[Cycle, ...]:
-        """Return the passes that came in since the last call, or raise what a worker raised."""
+        """Return the passes that came in since the last call, or raise what a runner raised."""
         with self._lock:
             cycles, self._cycles = self._cycles, []
             error, self._error = self._error, None
@@ -116,11 +132,14 @@ class Relay(Generic[W]):
             raise error
         return tuple(cycles)
 
-    def _pass_on(self) -> None:
+    def _begin_next(self) -> None:
+        if (following := self._next()) is not None:
+            self._begin(following)
+
+    def _next(self) -> W | None:
         self._holder = self._waiting.popleft() if self._waiting else None
-        if self._holder is not None:
-            self._since = self._clock()
-            self._holder.give_turn()
+        self._since = self._clock()
+        return self._holder
 
 
 def _nobody() -> None:

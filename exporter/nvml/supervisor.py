@@ -1,14 +1,13 @@
-"""Keeps NVML and the workers alive: start, new start after a pause, one pass of all GPUs a tick.
+"""Keeps NVML alive: start, new start after a pause, one pass over all GPUs a tick.
 
-Runs on the event loop and never blocks it: whatever may block in the driver runs on a thread of
-its own. NVML is started anew only while every worker rests, since another thread that is inside
-a call would be torn from its driver; one that hangs keeps the present state and shows as a GPU
-that does not answer.
+Runs on the event loop and never blocks it: whatever may block in the driver runs on another
+thread. NVML is started anew only while every GPU rests, since a thread that is inside a call would
+be torn from its driver; one that hangs keeps the present state and shows as a GPU that does not
+answer.
 """
 
 import asyncio
 import contextlib
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,10 +26,10 @@ from exporter.nvml.protocol import (
     Slot,
     Value,
 )
-from exporter.nvml.reader import Cycle
+from exporter.nvml.reader import Cycle, Reader
 from exporter.nvml.relay import PATIENCE_SECONDS, Relay
 from exporter.nvml.restarts import Restarts
-from exporter.nvml.worker import Worker
+from exporter.nvml.threads import Threads
 
 T = TypeVar("T")
 
@@ -53,7 +52,7 @@ class Started:
 
 
 class Supervisor:
-    """The driver of this node and the workers on its GPUs.
+    """The driver of this node and the readers of its GPUs.
 
     Args:
         begin: called on the loop with what a start found.
@@ -75,15 +74,16 @@ class Supervisor:
         self._end = end
         self._clock = clock
         self._loop = asyncio.get_running_loop()
-        self._relay: Relay[Worker] = Relay(clock)
-        self._workers: tuple[Worker, ...] = ()
+        self._threads = Threads()
+        self._relay = self._new_relay()
+        self._readers: tuple[Reader, ...] = ()
         self._restarts = Restarts(clock())
         self._starting: asyncio.Future[Started] | None = None
         self._enumeration: Enumeration | None = None
         self._started = False
         self._complete = False
         self._fault = STARTING
-        self._hanging: set[Worker] = set()
+        self._hanging: set[Reader] = set()
 
     @property
     def down_reason(self) -> str:
@@ -91,14 +91,14 @@ class Supervisor:
         return STARTING if self._starting is not None and not self._fault else self._fault
 
     @property
-    def workers(self) -> tuple[Worker, ...]:
-        """Return the workers of the present start."""
-        return self._workers
+    def readers(self) -> tuple[Reader, ...]:
+        """Return the readers of the present start."""
+        return self._readers
 
     async def pass_all(self, patience_seconds: float) -> tuple[Cycle, ...]:
-        """Let every worker that rests read once; return what came in.
+        """Let every GPU that rests be read once; return what came in.
 
-        Returns at the latest after the patience: a worker that is still reading then hands its
+        Returns at the latest after the patience: one that is still being read then hands its
         pass to a later call, and a start of NVML that takes longer is left to go on.
         """
         deadline = self._clock() + patience_seconds
@@ -113,15 +113,14 @@ class Supervisor:
         return cycles
 
     async def close(self) -> None:
-        """Stop the workers, and NVML unless a thread is still inside a call."""
+        """Stop reading, and NVML unless a thread is still inside a call."""
         self._relay.halt()
-        workers, self._workers = self._workers, ()
-        for worker in workers:
-            worker.close()
+        self._threads.close()
+        readers, self._readers = self._readers, ()
         if self._starting is not None:
             self._starting.cancel()
         elif self._started:
-            stopping = self._in_thread("nvml-stop", lambda: self._shut_down(workers))
+            stopping = self._in_thread(lambda: self._end_in_order(readers))
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(CLOSE_SECONDS):
                     await stopping
@@ -137,7 +136,7 @@ class Supervisor:
     async def _steer(self, deadline: float) -> bool:
         """Begin a start that is due, and take one that is over; tell whether turns may be given.
 
-        While a start is due no turns are given, so that all workers come to rest; but where one
+        While a start is due no turns are given, so that all come to rest; but where one
         hangs, the others go on.
         """
         if self._starting is None and self._restarts.is_due(self._clock()):
@@ -154,19 +153,23 @@ class Supervisor:
         return True
 
     def _begin_start(self) -> None:
-        workers, self._workers = self._workers, ()
+        readers, self._readers = self._readers, ()
         restart, self._started = self._started, False
         self._complete = False
-        for worker in workers:
-            worker.close()
-        # Each start has a relay of its own: workers that are closed take no turns.
-        self._relay = Relay(self._clock)
+        # Each start has a relay of its own: its passes are not taken for those of another.
+        self._relay = self._new_relay()
         self._restarts.begun()
-        self._starting = self._in_thread("nvml-start", lambda: self._start(workers, restart))
+        self._starting = self._in_thread(lambda: self._start(readers, restart))
 
-    def _start(self, workers: tuple[Worker, ...], restart: bool) -> Started:
+    def _new_relay(self) -> Relay[Reader]:
+        relay: Relay[Reader] = Relay(
+            lambda reader: self._threads.run(lambda: relay.carry(reader)), self._clock
+        )
+        return relay
+
+    def _start(self, readers: tuple[Reader, ...], restart: bool) -> Started:
         if restart:
-            self._shut_down(workers)
+            self._shut_down(readers)
         driver = self._nvml.start()
         self._enumeration = Enumeration(self._nvml)
         try:
@@ -176,10 +179,14 @@ class Supervisor:
             self._nvml.stop()
             raise
 
-    def _shut_down(self, workers: tuple[Worker, ...]) -> None:
-        for worker in workers:
-            worker.join()
+    def _shut_down(self, readers: tuple[Reader, ...]) -> None:
+        for reader in readers:
+            reader.close()
         self._nvml.stop()
+
+    def _end_in_order(self, readers: tuple[Reader, ...]) -> None:
+        self._threads.join()
+        self._shut_down(readers)
 
     def _take_start(self, starting: "asyncio.Future[Started]") -> None:
         self._starting = None
@@ -201,11 +208,10 @@ class Supervisor:
 
     def _employ(self, slots: tuple[Slot, ...]) -> None:
         gpus = [slot.gpu.value for slot in slots if isinstance(slot.gpu, Value)]
-        relay = self._relay
-        self._workers = tuple(
-            Worker(gpu, self._nvml, self._plan, relay.finished, self._clock) for gpu in gpus
+        self._readers = tuple(
+            Reader(gpu, self._nvml.open, self._plan, self._clock) for gpu in gpus
         )
-        relay.join(self._workers)
+        self._relay.join(self._readers)
         self._hanging.clear()
         # Without any GPU there may be one later: devices appear after the driver.
         self._complete = 0 < len(gpus) == len(slots)
@@ -225,18 +231,17 @@ class Supervisor:
             self._restarts.driver_works()
         if answers < len(found):
             self._restarts.gpu_missing(self._clock())
-        elif self._complete and answers == len(self._workers) > 0:
+        elif self._complete and answers == len(self._readers) > 0:
             self._restarts.all_answer()
 
     def _say_who_hangs(self) -> None:
-        hanging = {
-            worker for worker, seconds in self._relay.running().items() if seconds > HANG_SECONDS
-        }
-        for worker in hanging - self._hanging:
-            call = worker.stamp.call if worker.stamp else ""
-            log.warning("a GPU hangs", gpu=worker.gpu.gpu, uuid=worker.gpu.uuid, call=call)
-        for worker in self._hanging - hanging:
-            log.info("a GPU hangs no longer", gpu=worker.gpu.gpu, uuid=worker.gpu.uuid)
+        running = self._relay.running()
+        hanging = {reader for reader, seconds in running.items() if seconds > HANG_SECONDS}
+        for reader in hanging - self._hanging:
+            call = reader.stamp.call if reader.stamp else ""
+            log.warning("a GPU hangs", gpu=reader.gpu.gpu, uuid=reader.gpu.uuid, call=call)
+        for reader in self._hanging - hanging:
+            log.info("a GPU hangs no longer", gpu=reader.gpu.gpu, uuid=reader.gpu.uuid)
         self._hanging = hanging
 
     def _on_loop(self, callback: Callable[[], object]) -> None:
@@ -244,8 +249,8 @@ class Supervisor:
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(callback)
 
-    def _in_thread(self, name: str, function: Callable[[], T]) -> "asyncio.Future[T]":
-        """Run a call that may never return on a daemon thread; an executor would wait for it."""
+    def _in_thread(self, function: Callable[[], T]) -> "asyncio.Future[T]":
+        """Run a call that may never return on another thread."""
         future: asyncio.Future[T] = self._loop.create_future()
 
         def call() -> None:
@@ -256,7 +261,7 @@ class Supervisor:
             else:
                 self._on_loop(partial(_settle, future.set_result, result))
 
-        threading.Thread(target=call, name=name, daemon=True).start()
+        self._threads.run(call)
         return future
 
 

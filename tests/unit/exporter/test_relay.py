@@ -9,20 +9,20 @@ import pytest
 from exporter.nvml.protocol import Value
 from exporter.nvml.reader import Cycle
 from exporter.nvml.relay import PATIENCE_SECONDS, Relay
+from exporter.nvml.threads import Threads
 from slicewatch.wire.layout import Device
 
 TOO_LONG = PATIENCE_SECONDS + 0.001
 
 
 class Runner:
-    """Takes note of its turns; the test ends them."""
+    """A GPU that the test reads by hand."""
 
-    def __init__(self, name, log):
+    def __init__(self, name):
         self.name = name
-        self._log = log
 
-    def give_turn(self):
-        self._log.append(self.name)
+    def attempt(self):
+        return cycle(self.name)
 
 
 def cycle(name):
@@ -37,18 +37,23 @@ class Stage:
         self.clock = clock
         self.turns = []
         self.woken = 0
-        self.relay = Relay(clock)
-        self.runners = {name: Runner(name, self.turns) for name in names}
+        self.relay = Relay(self._begin, clock)
+        self.runners = {name: Runner(name) for name in names}
         self.relay.join(tuple(self.runners.values()))
 
     def start(self):
         return self.relay.start(self._wake)
 
     def finish(self, name):
-        self.relay.finished(self.runners[name], cycle(name))
+        following = self.relay.finished(self.runners[name], cycle(name))
+        if following is not None:
+            self._begin(following)
 
     def delivered(self):
         return [c.gpu.uuid for c in self.relay.take()]
+
+    def _begin(self, runner):
+        self.turns.append(runner.name)
 
     def _wake(self):
         self.woken += 1
@@ -72,8 +77,8 @@ def test_turns_go_from_one_to_the_next_and_the_last_wakes_the_loop(stage):
     assert stage.delivered() == []
 
 
-def test_without_workers_there_is_nothing_to_wait_for(hand):
-    assert not Relay(hand).start(lambda: pytest.fail("nobody has anything to say"))
+def test_without_runners_there_is_nothing_to_wait_for(hand):
+    assert not Relay(pytest.fail, hand).start(lambda: pytest.fail("nobody has anything to say"))
 
 
 def test_who_keeps_its_turn_is_overtaken(stage, hand):
@@ -184,7 +189,7 @@ def test_running_tells_for_how_long(stage, hand):
     assert stage.relay.running() == {stage.runners["a"]: 4.0, stage.runners["b"]: 1.0}
 
 
-def test_what_a_worker_raised_is_raised_where_passes_are_taken(stage):
+def test_what_a_runner_raised_is_raised_where_passes_are_taken(stage):
     stage.start()
     stage.relay.finished(stage.runners["a"], ZeroDivisionError("ours"))
     with pytest.raises(ZeroDivisionError, match="ours"):
@@ -192,39 +197,33 @@ def test_what_a_worker_raised_is_raised_where_passes_are_taken(stage):
     assert stage.relay.take() == ()
 
 
-class Threaded:
-    """A worker that does nothing but hand its turn back."""
-
-    def __init__(self, name, relay):
-        self.name = name
-        self._relay = relay
-        self._turn = threading.Semaphore(0)
-
-    def give_turn(self):
-        self._turn.release()
-
-    def work(self, rounds):
-        for _ in range(rounds):
-            assert self._turn.acquire(timeout=20)
-            self._relay.finished(self, cycle(self.name))
+def test_one_thread_carries_all_turns_as_long_as_nobody_is_overtaken(hand):
+    relay = Relay(lambda runner: threads.append(runner.name), hand)
+    threads, woken = [], []
+    runners = [Runner(name) for name in "abc"]
+    relay.join(runners)
+    relay.start(lambda: woken.append(True))
+    assert threads == ["a"]
+    relay.carry(runners[0])
+    assert threads == ["a"]
+    assert [found.gpu.uuid for found in relay.take()] == ["a", "b", "c"]
+    assert woken == [True]
 
 
 def test_every_turn_is_delivered_once_however_the_threads_interleave():
-    """A thousand passes of eight threads, with a loop that overtakes whenever it can."""
+    """A thousand passes over eight GPUs, with a loop that overtakes whenever it can."""
     rounds = 1000
+    threads = Threads()
     # A clock that leaps, so that whoever has the turn may be overtaken at any time.
-    relay, done, got = Relay(count(step=1).__next__), threading.Event(), Counter()
-    workers = [Threaded(name, relay) for name in "abcdefgh"]
-    threads = [threading.Thread(target=w.work, args=(rounds,), daemon=True) for w in workers]
-    for thread in threads:
-        thread.start()
-    relay.join(workers)
+    relay = Relay(lambda runner: threads.run(lambda: relay.carry(runner)), count(step=1).__next__)
+    done, got = threading.Event(), Counter()
+    relay.join([Runner(name) for name in "abcdefgh"])
     for _ in range(rounds):
         done.clear()
         assert relay.start(done.set)
         relay.overtake()
         assert done.wait(20)
         got.update(found.gpu.uuid for found in relay.take())
-    for thread in threads:
-        thread.join(20)
+    threads.close()
+    threads.join()
     assert got == dict.fromkeys("abcdefgh", rounds)

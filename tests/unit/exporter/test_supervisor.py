@@ -52,8 +52,8 @@ class Office:
         return task.result()
 
 
-def gpu_threads():
-    return [thread for thread in threading.enumerate() if thread.name.startswith("gpu-")]
+def driver_threads():
+    return [thread for thread in threading.enumerate() if thread.name in {"nvml", "gpu-identity"}]
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ async def offices(hand):
             gate.set()
         await office.supervisor.close()
         assert office.desk.misuse == []
-    await until(lambda: not gpu_threads())
+    await until(lambda: not driver_threads())
 
 
 async def test_the_first_pass_starts_the_driver_and_reads_every_gpu(offices, desk, gpu):
@@ -145,7 +145,7 @@ async def test_a_driver_that_goes_is_started_anew_when_it_is_back(offices, desk,
     assert set((await office.pass_all()).values()) == {gone}
     await office.pass_all()
     assert office.ended == ["no_driver"]
-    assert office.supervisor.workers == ()
+    assert office.supervisor.readers == ()
     office.desk.found, office.desk.refusal = {}, None
     for _ in range(3):
         found = await office.pass_all()
@@ -263,15 +263,15 @@ async def test_a_start_that_is_due_waits_for_one_that_is_merely_slow(offices, de
 async def test_passes_of_an_earlier_start_are_not_taken_for_those_of_a_new_one(offices, desk, gpu):
     office = offices(desk(gpu(0)))
     await office.pass_all()
-    (old,) = office.supervisor.workers
+    (old,), relay = office.supervisor.readers, office.supervisor._relay
     office.desk.found["GPU-0"] = Failed("UNINITIALIZED", reinitialise=True)
     await office.pass_all()
     office.desk.found = {}
     office.hand.now += 5
     await office.pass_all()
-    (new,) = office.supervisor.workers
+    (new,) = office.supervisor.readers
     assert new is not old
-    old._finished(old, ZeroDivisionError("from another life"))
+    relay.finished(old, ZeroDivisionError("from another life"))
     assert set(await office.pass_all()) == {"GPU-0"}
 
 
@@ -284,11 +284,11 @@ async def test_a_thousand_new_starts_leave_no_thread_behind(offices, desk, gpu):
         office.desk.found = {}
         office.hand.now += 100
         assert len(await office.pass_all()) == 2
-    assert len(gpu_threads()) <= 2
+    assert len(driver_threads()) <= 2
     assert office.desk.stops == office.desk.starts - 1
 
 
-async def test_a_fault_of_ours_on_a_worker_ends_the_pass_with_its_error(offices, desk, gpu):
+async def test_a_fault_of_ours_in_a_pass_ends_the_pass_with_its_error(offices, desk, gpu):
     """A thread that died in silence would look like a GPU that hangs for ever."""
     office = offices(desk(gpu()))
     await office.pass_all()
@@ -309,7 +309,7 @@ async def test_closing_stops_nvml_after_the_last_pass(offices, desk, gpu):
     await office.pass_all()
     await office.supervisor.close()
     assert office.desk.stops == 1
-    assert gpu_threads() == []
+    assert driver_threads() == []
 
 
 @pytest.mark.parametrize("place", ["start", "GPU-0", "stop"])
