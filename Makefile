@@ -4,10 +4,17 @@
 PYTHON ?= python3
 BIN := .venv/bin
 RUN_LOCK := requirements/run.lock
+BUILD_LOCK := requirements/build.lock
 DEV_LOCK := requirements/dev.lock
 PRODUCT := slicewatch simulator exporter adapter cli
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
+  --quiet --upgrade
 
-.PHONY: demo test check generate lock e2e bench ci clean size
+.PHONY: help demo test check generate lock e2e bench ci clean size
+
+help: ## what there is to make
+	@sed -n 's/^\([a-z0-9]*\):.*## /\1\t/p' Makefile | expand -t 12
 
 demo: .venv/run.stamp ## the main job, on simulated GPUs where no NVIDIA driver is there
 	$(BIN)/python -m cli demo
@@ -29,10 +36,9 @@ generate: .venv/dev.stamp ## everything that is derived from the catalog and the
 	$(BIN)/python -m cli.generate --write
 
 lock: .venv/dev.stamp ## new lock files from pyproject.toml
-	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
-	  --quiet --upgrade pyproject.toml -o $(RUN_LOCK)
-	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
-	  --quiet --upgrade pyproject.toml --group dev -c $(RUN_LOCK) -o $(DEV_LOCK)
+	$(COMPILE) pyproject.toml -o $(RUN_LOCK)
+	$(COMPILE) --group build -c $(RUN_LOCK) -o $(BUILD_LOCK)
+	$(COMPILE) pyproject.toml --group dev -c $(RUN_LOCK) -o $(DEV_LOCK)
 
 e2e: .venv/dev.stamp ## a real Kubernetes: from NVML's C interface to a scaled Deployment
 	$(BIN)/python -m pytest -m e2e -s
@@ -51,13 +57,16 @@ clean:
 	rm -rf .venv
 
 .venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or newer is needed: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv .venv
 
-.venv/run.stamp: .venv/bin/python $(RUN_LOCK)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(RUN_LOCK)
+.venv/run.stamp: .venv/bin/python $(RUN_LOCK) $(BUILD_LOCK)
+	$(PIP) --require-hashes -r $(RUN_LOCK) -r $(BUILD_LOCK)
+	$(PIP) --no-deps --no-build-isolation -e .
 	touch $@
 
 .venv/dev.stamp: .venv/bin/python $(DEV_LOCK) pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(DEV_LOCK)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(PIP) --require-hashes -r $(DEV_LOCK)
+	$(PIP) --no-deps --no-build-isolation -e .
 	touch $@ .venv/run.stamp

@@ -16,7 +16,7 @@ from packaging.version import Version
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PACKAGES = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
-LOCKS = {name: ROOT / "requirements" / f"{name}.lock" for name in ("run", "dev")}
+LOCKS = {name: ROOT / "requirements" / f"{name}.lock" for name in ("run", "build", "dev")}
 MODULES = [
     path
     for package in [*PACKAGES, "testbed"]
@@ -37,8 +37,13 @@ def pins(lock):
 
 
 def declared(lock):
-    runtime = PROJECT["project"]["dependencies"]
-    return runtime if lock == "run" else [*runtime, *PROJECT["dependency-groups"]["dev"]]
+    runtime, groups = PROJECT["project"]["dependencies"], PROJECT["dependency-groups"]
+    if lock == "run":
+        return runtime
+    if lock == "build":
+        return groups["build"]
+    named = [wanted for wanted in groups["dev"] if isinstance(wanted, str)]
+    return [*runtime, *groups["build"], *named]
 
 
 def listed_files():
