@@ -1,6 +1,6 @@
-"""A fleet that is not there: GPUs, their users and their faults, from a scenario.
+"""A simulated fleet: GPUs, their users and their faults, described by a scenario.
 
-Everything is a function of time, so that days can be skipped at the cost of one. It also keeps
-the truth, which no exporter sees, for tests to compare with. It reads no device and imports
-nothing of the exporter: what looks like NVML over it stands in ``exporter.nvml.simulated``.
+Everything is a function of time, so that skipping days costs no more than skipping one. It also
+keeps the truth, which no exporter sees, for tests to compare with. It reads no device and imports
+nothing from the exporter: the NVML on top of it is in ``exporter.nvml.simulated``.
 """

@@ -8,17 +8,18 @@ import threading
 import time
 from typing import Protocol
 
-# Where a manual clock's second 0 lies: 2027-01-15 08:00 UTC, so that tests read the same stamps.
+# Second 0 of a manual clock: 2027-01-15 08:00 UTC, so that tests read the same timestamps.
 EPOCH_OF_MANUAL_CLOCKS_US = 1_800_000_000_000_000
 
 
 class Clock(Protocol):
-    """Seconds since the fleet began, never backwards."""
+    """Seconds since the fleet began, never backwards.
 
-    @property
-    def epoch_us(self) -> int:
-        """CPU time of second 0, microseconds since 1970: what driver timestamps count from."""
-        ...
+    Attributes:
+        epoch_us: CPU time of second 0, microseconds since 1970: what driver timestamps count from.
+    """
+
+    epoch_us: int
 
     def now(self) -> float:
         """Return the seconds since the fleet began."""
@@ -40,12 +41,7 @@ class RealTimeClock:
 
     def __init__(self) -> None:
         self._began = time.monotonic()
-        self._epoch_us = time.time_ns() // 1000
-
-    @property
-    def epoch_us(self) -> int:
-        """CPU time of second 0, microseconds since 1970."""
-        return self._epoch_us
+        self.epoch_us = time.time_ns() // 1000
 
     def now(self) -> float:
         """Return the seconds since the clock was made."""
@@ -66,14 +62,9 @@ class ManualClock:
 
     def __init__(self, *, epoch_us: int = EPOCH_OF_MANUAL_CLOCKS_US) -> None:
         self._now = 0.0
-        self._epoch_us = epoch_us
+        self.epoch_us = epoch_us
         self._lock = threading.Lock()
         self._waiting: dict[threading.Condition, int] = {}
-
-    @property
-    def epoch_us(self) -> int:
-        """CPU time of second 0, microseconds since 1970."""
-        return self._epoch_us
 
     def now(self) -> float:
         """Return the seconds that the clock was moved to."""

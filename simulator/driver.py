@@ -11,12 +11,12 @@ class Driver:
     """The driver at one moment.
 
     Attributes:
-        loaded: False: nothing answers, NVML cannot be started.
-        matches: False: the library of this version does not fit the loaded kernel module yet.
-        generation: counts up when it is loaded anew or replaced; what was started before that
-            has lost its state.
+        loaded: if not, nothing answers and NVML cannot be started.
+        matches: if not, the library of this version does not match the loaded kernel module yet.
+        generation: counts up when it is reloaded or replaced; whatever was started before has
+            lost its state.
         replaced: whether the last change of generation was a replacement.
-        loaded_at: second at which it was last loaded; counters of energy start there.
+        loaded_at: second at which it was last loaded; energy counters start there.
     """
 
     version: str
@@ -32,7 +32,7 @@ def driver_at(story: Story, at: float, *, version: str, cuda: str) -> Driver:
     """Return the driver at that moment, where ``version`` is the one it began with."""
     changes: list[tuple[float, bool]] = []
     loaded = matches = True
-    for occurrence in story.occurrences(at):
+    for occurrence in story.occurrences(0.0, at):
         fault = occurrence.fault
         if isinstance(fault, DriverGone):
             loaded = loaded and not occurrence.holds(at)

@@ -2,7 +2,7 @@
 
 
 class ScenarioError(ValueError):
-    """A scenario that describes no possible fleet.
+    """A scenario that is not valid.
 
     Attributes:
         where: path in the document, such as ``nodes[0].gpus[1].mig``.

@@ -1,14 +1,14 @@
 """When faults begin and end, those of the scenario and those that a test injects.
 
-A story only grows towards the future: what happened before the present is never changed, so that
-whatever was computed for a moment of the past stays true.
+A story only grows towards the future: the past is never changed, so that whatever was computed
+for a moment of it stays true.
 """
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from simulator.scenario import Ecc, Fault, Xid
+from simulator.scenario import Ecc, Fault, GpuFault, Xid
 
 NEVER = math.inf
 
@@ -22,12 +22,12 @@ class Occurrence:
     end: float
 
     def holds(self, at: float) -> bool:
-        """Tell whether the fault is there at that time."""
+        """Tell whether the fault is active at that time."""
         return self.begin <= at < self.end
 
 
 class Injection:
-    """A fault in a story; ``Fleet.clear`` takes it out."""
+    """A fault in a story; ``Fleet.clear`` ends it."""
 
     def __init__(self, fault: Fault, *, origin: float) -> None:
         self.fault = fault
@@ -35,29 +35,25 @@ class Injection:
         self._cleared = NEVER
 
     def clear(self, now: float) -> None:
-        """End it now, for good; what has happened stays."""
+        """End it now, for good; the past stays."""
         self._cleared = min(self._cleared, now)
 
-    def occurrences(self, until: float) -> Iterator[Occurrence]:
-        """Yield each time that the fault begins, up to and including ``until``."""
-        number = 0
-        while (begin := self._first + number * (self.fault.every or 0)) <= until:
-            if begin >= self._cleared:
-                return
-            yield Occurrence(fault=self.fault, begin=begin, end=self._end(begin))
-            if self.fault.every is None:
+    def occurrences(self, since: float, until: float) -> Iterator[Occurrence]:
+        """Yield each time that the fault begins up to ``until``, if not long over by ``since``."""
+        every = self.fault.every
+        number = max(0, math.floor((since - self._first) / every)) if every else 0
+        while (begin := self._first + number * (every or 0)) <= min(until, self._cleared):
+            if begin < self._cleared:
+                yield Occurrence(fault=self.fault, begin=begin, end=self._end(begin))
+            if every is None:
                 return
             number += 1
 
     def next_change(self, after: float) -> float:
         """Return when it next begins or ends, or NEVER."""
-        every = self.fault.every
-        number = max(0, math.floor((after - self._first) / every)) if every else 0
-        candidates = []
-        for begin in (self._first + n * (every or 0) for n in (number, number + 1)):
-            if begin < self._cleared:
-                candidates += [begin, self._end(begin)]
-        return min((time for time in candidates if time > after), default=NEVER)
+        until = max(after, self._first) + (self.fault.every or 0)
+        times = (time for o in self.occurrences(after, until) for time in (o.begin, o.end))
+        return min((time for time in times if time > after), default=NEVER)
 
     def _end(self, begin: float) -> float:
         if isinstance(self.fault, Xid | Ecc):
@@ -85,11 +81,21 @@ class Story:
             if injection is None or one is injection:
                 one.clear(now)
 
-    def occurrences(self, until: float) -> list[Occurrence]:
-        """Return everything that begins up to ``until``, in the order of time."""
-        found = [time for one in self._injections for time in one.occurrences(until)]
+    def occurrences(self, since: float, until: float) -> list[Occurrence]:
+        """Return what begins up to ``until`` and is not long over by ``since``, in order."""
+        found = [time for one in self._injections for time in one.occurrences(since, until)]
         return sorted(found, key=lambda time: time.begin)
 
-    def next_change(self, after: float) -> float:
-        """Return when anything next begins or ends, or NEVER."""
-        return min((one.next_change(after) for one in self._injections), default=NEVER)
+    def current(self, at: float, gpu: int) -> list[Fault]:
+        """Return the faults that a GPU or its node has at that time, the oldest first."""
+        current = [time for time in self.occurrences(at, at) if time.holds(at)]
+        return [time.fault for time in current if _concerns(time.fault, gpu)]
+
+    def next_change(self, after: float, gpu: int | None = None) -> float:
+        """Return when anything next begins or ends, for one GPU or for all, or NEVER."""
+        concerned = (i for i in self._injections if gpu is None or _concerns(i.fault, gpu))
+        return min((one.next_change(after) for one in concerned), default=NEVER)
+
+
+def _concerns(fault: Fault, gpu: int) -> bool:
+    return fault.gpu == gpu if isinstance(fault, GpuFault) else True

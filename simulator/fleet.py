@@ -8,7 +8,6 @@ from simulator.clock import Clock, ManualClock
 from simulator.faults import Injection
 from simulator.node import SimulatedNode
 from simulator.scenario import Fault, Scenario
-from simulator.tenancy import Tenancy, tenancies
 from simulator.truth import Truth
 
 
@@ -22,30 +21,24 @@ class Fleet:
     def __init__(self, scenario: Scenario, *, clock: Clock | None = None) -> None:
         self.scenario = scenario
         self.clock: Clock = clock or ManualClock()
-        held: dict[str, dict[int, list[Tenancy]]] = {}
-        for (node, gpu), found in tenancies(scenario).items():
-            held.setdefault(node, {})[gpu] = found
-        self.nodes = tuple(
-            SimulatedNode(node, scenario, held.get(node.name, {}), self.clock)
-            for node in scenario.nodes
-        )
+        self.nodes = tuple(SimulatedNode(node, scenario, self.clock) for node in scenario.nodes)
         self.truth = Truth(self.nodes)
 
     @classmethod
-    def load(cls, source: Path | str, *, clock: Clock | None = None) -> Self:
-        """Make a fleet from a scenario file (a path), or from YAML text (a string).
+    def load(cls, text: str, *, clock: Clock | None = None) -> Self:
+        """Make a fleet from the YAML text of a scenario.
 
         Raises:
-            ScenarioError: the scenario cannot be read or describes no possible fleet.
+            ScenarioError: the text is not a valid scenario.
         """
-        return cls(reading.load(source), clock=clock)
+        return cls(reading.parse(text), clock=clock)
 
     @classmethod
     def named(cls, name: Path | str, *, clock: Clock | None = None) -> Self:
-        """Make a fleet from a scenario that comes with this project, such as ``demo``, or a file.
+        """Make a fleet from a scenario that is shipped, such as ``demo``, or from a file.
 
         Raises:
-            ScenarioError: there is neither, or it describes no possible fleet.
+            ScenarioError: there is neither, or it is not a valid scenario.
         """
         return cls(reading.named(name), clock=clock)
 
@@ -58,7 +51,7 @@ class Fleet:
         """Jump to a moment, however far away.
 
         Raises:
-            TypeError: the fleet runs on a clock of its own.
+            TypeError: the fleet runs in real time.
             ValueError: the moment is in the past.
         """
         if not isinstance(self.clock, ManualClock):
@@ -81,7 +74,7 @@ class Fleet:
 
         Raises:
             KeyError: there is no such node.
-            ScenarioError: the fault is not possible there.
+            ScenarioError: the fault is impossible there.
         """
         return self.node(fault.node).inject(fault)
 

@@ -1,20 +1,21 @@
 """A GPU as its driver presents it now.
 
 What is read here is what a driver would answer, nonsense included while a ``garbage`` fault
-lasts. The truth behind it stands in ``simulator.truth``. Every read is a moment of its own.
+lasts; the truth behind it is in ``simulator.truth``. Every read is a moment of its own.
 
-The model of a board, deliberately simple: power rises with load in a straight line from idle to
-the limit; the die warms with the mean power of the last minute; clocks know idle and full.
+The model of a board is deliberately simple: power rises linearly with load from idle to the
+limit; the die warms with the mean power of the last minute; clocks are either idle or full.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from simulator.clock import Clock
 from simulator.driver import Driver
-from simulator.load import integral, value_at
-from simulator.scenario import Reading
+from simulator.load import value_at
+from simulator.scenario import SAMPLE_PERIOD_SECONDS, SAMPLES_KEPT
 from simulator.tenancy import Tenancy
 from simulator.timeline import GpuState, GpuTimeline, MigDevice, Stage
 from slicewatch.hardware import GpuModel
@@ -23,7 +24,9 @@ INLET_CELSIUS = 27
 RISE_AT_FULL_POWER_CELSIUS = 45
 WARMING_SECONDS = 60.0
 
-# What drivers and libraries were seen to return: sentinels for "not available" taken for values.
+SAMPLE_PERIOD_US: Final = round(SAMPLE_PERIOD_SECONDS * 1e6)
+
+# Values seen from real drivers and libraries: sentinels for "not available" taken at face value.
 GARBAGE_CELSIUS: Final = 4_278_190_080
 GARBAGE_PERCENT: Final = 9_223_372_036_854_775_807
 GARBAGE_WORD: Final = 2**32 - 1
@@ -32,7 +35,7 @@ GARBAGE_LONG: Final = 2**64 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryState:
-    """Frame buffer; the three parts make up the total, unless they are nonsense."""
+    """Frame buffer; the three parts add up to the total, unless they are nonsense."""
 
     total_bytes: int
     free_bytes: int
@@ -40,7 +43,7 @@ class MemoryState:
     reserved_bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Process:
     """A process that holds memory on a GPU; the instances are None without MIG."""
 
@@ -67,16 +70,8 @@ class Identity:
     vbios: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sampling:
-    """How a driver samples utilization."""
-
-    period_us: int
-    kept: int
-
-
 class SimulatedGpu:
-    """One GPU of a node. Every attribute is read anew and may be read on any thread."""
+    """One GPU of a node. Every attribute is computed when read, on any thread."""
 
     def __init__(
         self,
@@ -86,7 +81,6 @@ class SimulatedGpu:
         timeline: GpuTimeline,
         clock: Clock,
         driver: Callable[[float], Driver],
-        sampling: Sampling,
     ) -> None:
         self.identity = identity
         self.uuid = identity.uuid
@@ -95,16 +89,15 @@ class SimulatedGpu:
         self.timeline = timeline
         self._clock = clock
         self._driver = driver
-        self._sampling = sampling
 
     @property
     def stage(self) -> Stage:
-        """What holds now."""
+        """What is true now."""
         return self.timeline.stage(self._clock.now())
 
     @property
     def state(self) -> GpuState:
-        """How it answers, if the driver is loaded."""
+        """How it answers while the driver is loaded."""
         return self.stage.state
 
     @property
@@ -123,29 +116,29 @@ class SimulatedGpu:
         return self.model.compute_slices
 
     def set_load(self, level: float | None, *, device: str | None = None) -> None:
-        """Hold the GPU, or one of its MIG devices, at a load from now on.
+        """Keep the GPU, or one of its MIG devices, at a load from now on.
 
         Args:
             level: 0 to 1, or None to give the device back to its pods.
             device: uuid of a MIG device.
 
         Raises:
-            ValueError: the level is none, or the device is not there now; a GPU in MIG mode has
-                only its MIG devices.
+            ValueError: the level is not between 0 and 1, or the device does not exist now; of a
+                GPU in MIG mode, only the MIG devices can have a load.
         """
         if level is not None and not 0 <= level <= 1:
             raise ValueError(f"a load is between 0 and 1, not {level}")
         with self.timeline.changed:
             now = self._clock.now()
             if (device or self.uuid) not in self.timeline.stage(now).loads:
-                raise ValueError(f"no device {device or self.uuid} now that can have a load")
+                raise ValueError(f"no device {device or self.uuid} can have a load now")
             self.timeline.set_load(device or self.uuid, level, now=now)
 
     @property
     def memory(self) -> MemoryState:
         """Frame buffer of the GPU; under MIG, used is what its MIG devices use."""
         stage = self.stage
-        if _spoiled(stage, Reading.MEMORY):
+        if stage.garbage:
             return _garbage_memory(self.model.memory_bytes)
         used = sum(self._used(stage, uuid) for uuid in stage.tenants)
         return _memory(self.model.memory_bytes, used, self.model.reserved_bytes)
@@ -153,7 +146,7 @@ class SimulatedGpu:
     def mig_memory(self, device: MigDevice) -> MemoryState:
         """Return the frame buffer of one of its MIG devices."""
         stage = self.stage
-        if _spoiled(stage, Reading.MEMORY):
+        if stage.garbage:
             return _garbage_memory(device.profile.memory_bytes)
         return _memory(device.profile.memory_bytes, self._used(stage, device.uuid), 0)
 
@@ -162,7 +155,7 @@ class SimulatedGpu:
         """Power that the board draws."""
         now = self._clock.now()
         stage = self.timeline.stage(now)
-        if _spoiled(stage, Reading.POWER):
+        if stage.garbage:
             return GARBAGE_WORD
         return round(1000 * self._watts(value_at(stage.work, now)))
 
@@ -170,7 +163,7 @@ class SimulatedGpu:
     def energy_millijoules(self) -> int:
         """Energy since the driver was loaded."""
         now = self._clock.now()
-        if _spoiled(self.timeline.stage(now), Reading.ENERGY):
+        if self.timeline.stage(now).garbage:
             return GARBAGE_LONG
         return round(1000 * self.joules(now))
 
@@ -185,10 +178,9 @@ class SimulatedGpu:
     def temperature_celsius(self) -> int:
         """Temperature of the die."""
         now = self._clock.now()
-        if _spoiled(self.timeline.stage(now), Reading.TEMPERATURE):
+        if self.timeline.stage(now).garbage:
             return GARBAGE_CELSIUS
-        since = max(0.0, now - WARMING_SECONDS)
-        busy = integral(self.timeline.signal(self.uuid, until=now), since, now)
+        busy = self.timeline.busy_seconds(self.uuid, (max(0.0, now - WARMING_SECONDS), now))[-1]
         power = self._watts(busy / WARMING_SECONDS) / self.model.max_power_watts
         return round(INLET_CELSIUS + RISE_AT_FULL_POWER_CELSIUS * power)
 
@@ -197,7 +189,7 @@ class SimulatedGpu:
         """Clock of the streaming multiprocessors: idle, or full as soon as anything runs."""
         now = self._clock.now()
         stage = self.timeline.stage(now)
-        if _spoiled(stage, Reading.CLOCKS):
+        if stage.garbage:
             return GARBAGE_WORD
         works = value_at(stage.work, now) > 0
         return self.model.max_sm_clock_mhz if works else self.model.idle_sm_clock_mhz
@@ -205,14 +197,13 @@ class SimulatedGpu:
     @property
     def memory_clock_mhz(self) -> int:
         """Clock of the memory; always the full one."""
-        spoiled = _spoiled(self.stage, Reading.CLOCKS)
-        return GARBAGE_WORD if spoiled else self.model.max_memory_clock_mhz
+        return GARBAGE_WORD if self.stage.garbage else self.model.max_memory_clock_mhz
 
     @property
     def current_utilization(self) -> int:
         """Percent of the last complete sample period in which a kernel ran."""
         now = self._clock.now()
-        if _spoiled(self.timeline.stage(now), Reading.UTILIZATION):
+        if self.timeline.stage(now).garbage:
             return GARBAGE_PERCENT
         last = self._last_sample(now)
         return self._percents(last - 1, last)[0] if last > 0 else 0
@@ -221,26 +212,21 @@ class SimulatedGpu:
         """Return the buffered samples that are newer than a timestamp, oldest first.
 
         Each is a CPU timestamp in microseconds and the percent of the period up to it. The buffer
-        begins anew when the driver is loaded or the GPU comes back, and keeps the newest ones.
+        starts empty when the driver is loaded or the GPU comes back, and keeps the newest ones.
         """
         now = self._clock.now()
         last = self._last_sample(now)
-        period = self._sampling.period_us
+        period = SAMPLE_PERIOD_US
         awake = max(self._driver(now).loaded_at, self.timeline.awake_since(now))
-        first = max(last - self._sampling.kept, -int(-awake * 1e6 // period))
+        first = max(last - SAMPLES_KEPT, -int(-awake * 1e6 // period))
         if since_us is not None:
             first = max(first, (since_us - self._clock.epoch_us) // period)
         if first >= last:
             return ()
         stamps = (self._clock.epoch_us + number * period for number in range(first + 1, last + 1))
-        if _spoiled(self.timeline.stage(now), Reading.UTILIZATION):
+        if self.timeline.stage(now).garbage:
             return tuple((stamp, GARBAGE_PERCENT) for stamp in stamps)
         return tuple(zip(stamps, self._percents(first, last), strict=True))
-
-    @property
-    def sample_period_us(self) -> int:
-        """Time between two utilization samples."""
-        return self._sampling.period_us
 
     @property
     def processes(self) -> tuple[Process, ...]:
@@ -248,12 +234,7 @@ class SimulatedGpu:
         stage = self.stage
         instances = {d.uuid: (d.gpu_instance_id, d.compute_instance_id) for d in stage.devices}
         found = [
-            Process(
-                pid=tenancy.pid,
-                used_bytes=tenancy.memory_bytes,
-                gpu_instance_id=instances[uuid][0] if uuid in instances else None,
-                compute_instance_id=instances[uuid][1] if uuid in instances else None,
-            )
+            Process(tenancy.pid, tenancy.memory_bytes, *instances.get(uuid, (None, None)))
             for uuid, tenants in ({} if stage.halted else stage.tenants).items()
             for tenancy in tenants
         ]
@@ -268,16 +249,13 @@ class SimulatedGpu:
         return sum(tenancy.memory_bytes for tenancy in tenants)
 
     def _last_sample(self, now: float) -> int:
-        # Half a microsecond, so that a clock that was moved to a multiple of the period is there.
-        return int((now * 1e6 + 0.5) // self._sampling.period_us)
+        # Half a microsecond, so that a clock moved to a multiple of the period has reached it.
+        return int((now * 1e6 + 0.5) // SAMPLE_PERIOD_US)
 
     def _percents(self, first: int, last: int) -> list[int]:
-        times = [number * self._sampling.period_us / 1e6 for number in range(first, last + 1)]
-        return [round(100 * mean) for mean in self.timeline.mean_loads(self.uuid, times)]
-
-
-def _spoiled(stage: Stage, reading: Reading) -> bool:
-    return any(fault.spoils(reading) for fault in stage.garbage)
+        times = [number * SAMPLE_PERIOD_US / 1e6 for number in range(first, last + 1)]
+        busy = pairwise(self.timeline.busy_seconds(self.uuid, times))
+        return [round(100e6 * (after - before) / SAMPLE_PERIOD_US) for before, after in busy]
 
 
 def _memory(total: int, used: int, reserved: int) -> MemoryState:

@@ -1,4 +1,4 @@
-"""Names that hardware brings with it, made from a seed: same seed, same names, on every machine."""
+"""Identifiers of hardware, derived from a seed: same seed, same identifiers, on every machine."""
 
 from hashlib import blake2b
 from uuid import UUID
@@ -12,14 +12,14 @@ def gpu_uuid(seed: str, node: str, gpu: int) -> str:
 def mig_uuid(gpu: str, gpu_instance: int, compute_instance: int) -> str:
     """Return a uuid in NVML's form for MIG devices.
 
-    It depends on the place only: an instance of another profile that begins at the same place
-    later has the same one, which drivers are free to do and readers must not trip over.
+    It depends on the placement only: a later instance of another profile at the same place gets
+    the same uuid, which drivers are free to do and readers must cope with.
     """
     return f"MIG-{_uuid(gpu, str(gpu_instance), str(compute_instance))}"
 
 
 def pci_bus_id(gpu: int) -> str:
-    """Return an address in NVML's form; distinct for the GPUs of a node, and ascending."""
+    """Return an address in NVML's form; distinct and ascending over the GPUs of a node."""
     return f"00000000:{0x17 + 0x0D * gpu:02X}:00.0"
 
 
@@ -29,7 +29,7 @@ def serial(seed: str, node: str, gpu: int) -> str:
 
 
 def pid(seed: str, namespace: str, pod: str, device: int) -> int:
-    """Return the number of a process, as a busy host would have given it."""
+    """Return a process id, as a busy host would have assigned it."""
     return 10_000 + _number(seed, namespace, device, pod) % 4_000_000
 
 

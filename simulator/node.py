@@ -1,7 +1,6 @@
-"""One machine of a fleet: its GPUs, its driver, and what can be done to it while it runs."""
+"""One machine of a fleet: its GPUs, its driver, and what can be changed while it runs."""
 
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -10,9 +9,9 @@ from simulator.checking import check_fault
 from simulator.clock import Clock
 from simulator.driver import Driver, driver_at
 from simulator.faults import NEVER, Injection, Story
-from simulator.gpu import Identity, Sampling, SimulatedGpu
+from simulator.gpu import Identity, SimulatedGpu
 from simulator.scenario import Ecc, Fault, GpuGroup, Node, Scenario, Xid
-from simulator.tenancy import Tenancy
+from simulator.tenancy import tenancies
 from simulator.timeline import GpuTimeline
 from slicewatch.hardware import model_named
 
@@ -27,7 +26,7 @@ class EventKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuEvent:
-    """Something that happened on a GPU at a second of the fleet; ``data`` is an Xid's number."""
+    """Something that happened on a GPU at a second of the fleet; ``data`` is the Xid number."""
 
     at: float
     kind: EventKind
@@ -38,7 +37,7 @@ class GpuEvent:
 
 
 class EventCursor:
-    """What happens on a node from its making on, each event once. For one thread."""
+    """What happens on a node from now on, each event once. For one thread."""
 
     def __init__(self, node: "SimulatedNode") -> None:
         self._node = node
@@ -50,7 +49,7 @@ class EventCursor:
         """Return what happened since the last call, in order."""
         with self._node.changed:
             now = self._node.clock.now()
-            # More can happen at the moment that was seen last: a manual clock stands still.
+            # More can happen at the moment seen last, since a manual clock stands still.
             events = self._node.events(self._seen, now)
         new = events[self._of_that_moment :]
         self._seen = now
@@ -62,24 +61,19 @@ class SimulatedNode:
     """A machine with GPUs.
 
     Attributes:
-        changed: guards everything on the node and is notified when its future is changed; a
-            manual clock notifies those who wait on it through the clock.
+        changed: guards everything on the node and is notified when its future changes; a manual
+            clock notifies those who wait on it through the clock.
     """
 
-    def __init__(
-        self, node: Node, scenario: Scenario, held: dict[int, list[Tenancy]], clock: Clock
-    ) -> None:
+    def __init__(self, node: Node, scenario: Scenario, clock: Clock) -> None:
         self.name = node.name
-        self.mig_strategy = node.mig_strategy
-        self.groups = node.groups()
         self.changed = threading.Condition()
         self.clock = clock
         self._node = node
         faults = tuple(fault for fault in scenario.faults if fault.node == node.name)
         self._story = Story(faults)
         self.gpus = tuple(
-            self._gpu(scenario, index, group, held.get(index, ()))
-            for index, group in enumerate(self.groups)
+            self._gpu(scenario, index, group) for index, group in enumerate(node.groups())
         )
 
     @property
@@ -97,7 +91,7 @@ class SimulatedNode:
         return next((gpu for gpu in self.gpus if gpu.uuid == uuid), None)
 
     def set_load(self, device: str, level: float | None) -> None:
-        """Hold a GPU or MIG device at a load from now on; None gives it back to its pods.
+        """Keep a GPU or MIG device at a load from now on; None gives it back to its pods.
 
         Raises:
             ValueError: the node has no such device now, it is a GPU in MIG mode, or the level is
@@ -107,13 +101,13 @@ class SimulatedNode:
             if device in gpu.stage.loads:
                 gpu.set_load(level, device=device)
                 return
-        raise ValueError(f"{self.name} has no device {device} now that can have a load")
+        raise ValueError(f"{self.name} has no device {device} that can have a load now")
 
     def inject(self, fault: Fault) -> Injection:
         """Let a fault happen; its times count from now.
 
         Raises:
-            ScenarioError: the fault is not possible on this node.
+            ScenarioError: the fault is impossible on this node.
         """
         check_fault("fault", fault, {self.name: self._node})
         with self.changed:
@@ -130,13 +124,13 @@ class SimulatedNode:
             self._rebuild(now)
 
     def listen(self) -> "EventCursor":
-        """Return a cursor behind everything that has happened."""
+        """Return a cursor that starts after everything that has happened."""
         return EventCursor(self)
 
     def events(self, since: float, until: float) -> tuple[GpuEvent, ...]:
         """Return what happened from ``since`` to ``until``, both included, in order."""
         with self.changed:
-            found = [o for o in self._story.occurrences(until) if o.begin >= since]
+            found = [o for o in self._story.occurrences(since, until) if o.begin >= since]
         return tuple(
             _event(self.gpus[o.fault.gpu].uuid, o.begin, o.fault)
             for o in found
@@ -154,9 +148,7 @@ class SimulatedNode:
             gpu.timeline.rebuild(now=now)
         self.changed.notify_all()
 
-    def _gpu(
-        self, scenario: Scenario, index: int, group: GpuGroup, held: Sequence[Tenancy]
-    ) -> SimulatedGpu:
+    def _gpu(self, scenario: Scenario, index: int, group: GpuGroup) -> SimulatedGpu:
         model = model_named(group.model)
         uuid = identity.gpu_uuid(scenario.seed, self.name, index)
         timeline = GpuTimeline(
@@ -164,21 +156,19 @@ class SimulatedNode:
             index=index,
             model=model,
             slots=group.mig,
-            tenancies=held,
+            tenancies=tenancies(scenario, self.name, index),
             story=self._story,
             changed=self.changed,
         )
+        has_serial = "GeForce" not in model.nvml_name
         board = Identity(
             uuid=uuid,
             index=index,
             minor=index,
             pci_bus_id=identity.pci_bus_id(index),
-            serial="" if "GeForce" in model.nvml_name else _serial(scenario, self.name, index),
+            serial=identity.serial(scenario.seed, self.name, index) if has_serial else "",
             board_part_number=f"SIM-{model.name}",
             vbios="00.00.00.00.01",
-        )
-        sampling = Sampling(
-            period_us=round(scenario.sample_period * 1e6), kept=scenario.samples_kept
         )
         return SimulatedGpu(
             identity=board,
@@ -186,12 +176,7 @@ class SimulatedNode:
             timeline=timeline,
             clock=self.clock,
             driver=self.driver_at,
-            sampling=sampling,
         )
-
-
-def _serial(scenario: Scenario, node: str, index: int) -> str:
-    return identity.serial(scenario.seed, node, index)
 
 
 def _event(gpu: str, at: float, fault: Xid | Ecc) -> GpuEvent:

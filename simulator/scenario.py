@@ -1,8 +1,8 @@
-"""The language of scenarios: what a fleet consists of, who uses it, what breaks when.
+"""The scenario language: what a fleet consists of, who uses it, what breaks when.
 
-These structs are the language: their field names are the keys of the YAML file. Reading one, with
-errors that say where and what, is the business of ``simulator.reading``. Times count from the
-beginning of the fleet, in seconds.
+These structs are the language: their field names are the keys of the YAML file. Files are read,
+with errors that help to fix them, by ``simulator.reading``. Times count from the start of the
+fleet, in seconds.
 """
 
 from enum import StrEnum
@@ -12,7 +12,7 @@ import msgspec
 
 from simulator import load
 
-# NVML gives one sample each 1/6 s on most boards, and its buffer was seen to hold 120 of them.
+# NVML takes one sample every 1/6 s on most boards, and buffers 120 of them.
 SAMPLE_PERIOD_SECONDS = 0.166667
 SAMPLES_KEPT = 120
 
@@ -28,7 +28,7 @@ class Bytes(int):
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What all parts of a scenario have in common: a key that the language lacks is an error."""
+    """What all parts of a scenario have in common: an unknown key is an error."""
 
 
 class Step(Part, frozen=True, kw_only=True):
@@ -38,17 +38,8 @@ class Step(Part, frozen=True, kw_only=True):
     level: float
 
 
-class Ramp(Part, frozen=True, kw_only=True, rename={"first": "from", "last": "to"}):
-    """A straight way from one level to another, which takes ``over``."""
-
-    first: float
-    last: float
-    at: Seconds = Seconds(0)
-    over: Seconds
-
-
 class Wave(Part, frozen=True, kw_only=True):
-    """Up and down between two levels; ``phase`` is when it is at the low one."""
+    """A sine between two levels; ``phase`` is when it is at the low one."""
 
     low: float
     high: float
@@ -57,33 +48,26 @@ class Wave(Part, frozen=True, kw_only=True):
 
 
 class Load(Part, frozen=True, kw_only=True):
-    """How busy something is over time: exactly one of the four.
+    """How busy something is over time: steps or a wave.
 
     Attributes:
-        repeat: after how long the steps begin anew.
+        repeat: after how long the steps start over.
     """
 
-    constant: float | None = None
     steps: tuple[Step, ...] | None = None
-    ramp: Ramp | None = None
     wave: Wave | None = None
     repeat: Seconds | None = None
 
-    def curve(self) -> load.Curve:
+    def curve(self) -> load.Signal:
         """Return the load as a function of time."""
-        if self.steps is not None:
-            return load.steps([(s.at, s.level) for s in self.steps], period=self.repeat)
-        if self.ramp is not None:
-            way = self.ramp
-            return load.ramp(way.first, way.last, begin=way.at, over=way.over)
         if self.wave is not None:
             up = self.wave
             return load.wave(up.low, up.high, period=up.period, phase=up.phase)
-        return load.constant(self.constant or 0.0)
+        return load.steps([(s.at, s.level) for s in self.steps or ()], period=self.repeat)
 
 
 class SharingMode(StrEnum):
-    """How the device plugin gives one device to several containers."""
+    """How the device plugin shares one device between containers."""
 
     NONE = "none"
     TIME_SLICING = "time_slicing"
@@ -94,21 +78,19 @@ class Sharing(Part, frozen=True, kw_only=True):
     """Sharing of each device of a group.
 
     Attributes:
-        replicas: how many containers one device is given to.
-        rename: the resource is called ``….shared`` instead of keeping its name.
+        replicas: how many containers can share one device.
     """
 
     mode: SharingMode = SharingMode.NONE
     replicas: int = 1
-    rename: bool = False
 
 
 class GpuGroup(Part, frozen=True, kw_only=True):
-    """Some equal GPUs of a node.
+    """Identical GPUs of a node.
 
     Attributes:
-        mig: profiles by MIG index; null is an index that is empty. Left out: MIG is off; empty:
-            MIG is on, nothing is created.
+        mig: profiles by MIG index, null for an empty index. Left out: MIG is off; empty list:
+            MIG is on without instances.
     """
 
     model: str
@@ -118,16 +100,11 @@ class GpuGroup(Part, frozen=True, kw_only=True):
 
 
 class Node(Part, frozen=True, kw_only=True):
-    """A machine.
-
-    Attributes:
-        mig_strategy: how the device plugin names MIG devices: by profile (mixed), or as GPUs.
-    """
+    """A machine."""
 
     name: str
     driver: str = "580.95.05"
     cuda: str = "13.0"
-    mig_strategy: Literal["mixed", "single"] = "mixed"
     gpus: tuple[GpuGroup, ...]
 
     def groups(self) -> tuple[GpuGroup, ...]:
@@ -136,12 +113,12 @@ class Node(Part, frozen=True, kw_only=True):
 
 
 class Holding(Part, frozen=True, kw_only=True):
-    """A device that a container was given.
+    """A device that is allocated to a container.
 
     Attributes:
         gpu: index on the node.
         mig: index of the MIG device on the GPU.
-        replica: which one of a shared device.
+        replica: which replica of a shared device.
     """
 
     node: str
@@ -162,12 +139,12 @@ class Pod(Part, frozen=True, kw_only=True, rename={"begin": "from"}):
 
 
 class Workload(Part, frozen=True, kw_only=True):
-    """Pods that do the same.
+    """Pods that do the same work.
 
     Attributes:
         load: of each pod, on each device that it holds.
-        demand: of all pods together, in devices; those that run share it evenly.
-        memory: that each pod has allocated on each device.
+        demand: of all pods together, in devices; the running ones share it evenly.
+        memory: what each pod has allocated on each device.
     """
 
     name: str
@@ -178,23 +155,12 @@ class Workload(Part, frozen=True, kw_only=True):
     pods: tuple[Pod, ...]
 
 
-class Reading(StrEnum):
-    """What can be nonsense."""
-
-    UTILIZATION = "utilization"
-    MEMORY = "memory"
-    POWER = "power"
-    ENERGY = "energy"
-    TEMPERATURE = "temperature"
-    CLOCKS = "clocks"
-
-
 class NodeFault(Part, frozen=True, kw_only=True, rename={"lasts": "for"}, tag_field="kind"):
     """Something that goes wrong on a node.
 
     Attributes:
-        lasts: until it is gone; None: it stays.
-        every: after how long it happens again, for ever.
+        lasts: how long it lasts; None: until it is cleared.
+        every: after how long it happens again, forever.
     """
 
     node: str
@@ -204,7 +170,7 @@ class NodeFault(Part, frozen=True, kw_only=True, rename={"lasts": "for"}, tag_fi
 
 
 class GpuFault(NodeFault, frozen=True, kw_only=True):
-    """Something that goes wrong with one GPU of it."""
+    """Something that goes wrong with one GPU of a node."""
 
     gpu: int
 
@@ -214,7 +180,7 @@ class Lost(GpuFault, frozen=True, kw_only=True, tag="lost"):
 
 
 class ResetRequired(GpuFault, frozen=True, kw_only=True, tag="reset_required"):
-    """The GPU answers nothing until it is reset."""
+    """The GPU answers no call until it is reset."""
 
 
 class Hang(GpuFault, frozen=True, kw_only=True, tag="hang"):
@@ -222,13 +188,7 @@ class Hang(GpuFault, frozen=True, kw_only=True, tag="hang"):
 
 
 class Garbage(GpuFault, frozen=True, kw_only=True, tag="garbage"):
-    """Readings are nonsense; all of them if none is named."""
-
-    readings: tuple[Reading, ...] = ()
-
-    def spoils(self, reading: Reading) -> bool:
-        """Tell whether this reading is nonsense."""
-        return not self.readings or reading in self.readings
+    """Every reading is nonsense."""
 
 
 class Xid(GpuFault, frozen=True, kw_only=True, tag="xid"):
@@ -246,49 +206,37 @@ class Ecc(GpuFault, frozen=True, kw_only=True, tag="ecc"):
 
 
 class MigLayout(GpuFault, frozen=True, kw_only=True, tag="mig_layout"):
-    """The GPU is partitioned anew; ``false`` turns MIG off."""
+    """The GPU is repartitioned; ``false`` turns MIG off."""
 
     mig: MigSlots | bool
 
     @property
     def slots(self) -> MigSlots | None:
-        """The layout as a group of GPUs states it."""
+        """The layout in the form that a group of GPUs has."""
         return None if isinstance(self.mig, bool) else self.mig
 
 
 class DriverGone(NodeFault, frozen=True, kw_only=True, tag="driver_gone"):
-    """The driver is not loaded; afterwards it is loaded anew."""
+    """The driver is not loaded; afterwards it is loaded again."""
 
 
 class DriverVersion(NodeFault, frozen=True, kw_only=True, tag="driver_version"):
-    """The driver is replaced: NVML works again after a new start, and only after ``for``."""
+    """The driver is replaced: NVML works again once restarted, and only after ``for``."""
 
     version: str
 
 
 Fault = Lost | ResetRequired | Hang | Garbage | Xid | Ecc | MigLayout | DriverGone | DriverVersion
-FAULTS: tuple[type[NodeFault], ...] = (
-    Lost, ResetRequired, Hang, Garbage, Xid, Ecc, MigLayout, DriverGone, DriverVersion,
-)  # fmt: skip
 
 
 class Scenario(Part, frozen=True, kw_only=True):
     """A fleet and its story.
 
     Attributes:
-        seed: what uuids and serial numbers are made from: same seed, same fleet.
-        sample_period: between two utilization samples.
-        samples_kept: how many of them a GPU remembers.
+        seed: what uuids and serial numbers are derived from: same seed, same fleet.
     """
 
     seed: str = "slicewatch"
-    sample_period: Seconds = Seconds(SAMPLE_PERIOD_SECONDS)
-    samples_kept: int = SAMPLES_KEPT
     nodes: tuple[Node, ...]
     workloads: tuple[Workload, ...] = ()
     faults: tuple[Fault, ...] = ()
-
-
-def profiles_in(slots: MigSlots) -> list[str]:
-    """Return the profiles of a layout without its empty indices."""
-    return [name for name in slots if name is not None]

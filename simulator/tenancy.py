@@ -1,11 +1,11 @@
-"""Who holds which device from when to when, and how much they ask of it."""
+"""Who holds which device when, and how much they ask of it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from simulator import identity
 from simulator.faults import NEVER
-from simulator.load import ZERO, Signal, WeightedSum, constant, together
+from simulator.load import IDLE, Signal, Sum, constant
 from simulator.scenario import Holding, Load, Pod, Scenario, Workload
 
 
@@ -15,7 +15,7 @@ class Appetite:
 
     Attributes:
         shared: the signal is of all pods together.
-        spans: begin and end of every pod of the workload, on whatever node.
+        spans: start and end of every pod of the workload, on any node.
     """
 
     signal: Signal
@@ -27,12 +27,7 @@ class Appetite:
         if not self.shared:
             return self.signal
         running = sum(begin <= at < end for begin, end in self.spans)
-        return together([WeightedSum(parts=((1 / max(1, running), self.signal),))])
-
-    def cuts(self) -> Iterator[float]:
-        """Yield the times at which the number of running pods changes."""
-        for span in self.spans:
-            yield from span
+        return Sum(parts=((1 / max(1, running), self.signal),), limit=1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -54,49 +49,43 @@ class Tenancy:
         return self.begin <= at < self.end
 
 
-def tenancies(scenario: Scenario) -> dict[tuple[str, int], list[Tenancy]]:
-    """Return the tenancies of each GPU, by the name of its node and its index."""
-    found: dict[tuple[str, int], list[Tenancy]] = {}
-    for workload in scenario.workloads:
-        appetite = _appetite(workload)
-        for pod in workload.pods:
-            for position, holding in enumerate(pod.devices):
-                found.setdefault((holding.node, holding.gpu), []).append(
-                    Tenancy(
-                        namespace=workload.namespace,
-                        pod=pod.name,
-                        container=pod.container,
-                        holding=holding,
-                        begin=pod.begin,
-                        end=_end(pod),
-                        pid=_pid(scenario.seed, workload, pod, position),
-                        memory_bytes=workload.memory,
-                        appetite=appetite,
-                    )
-                )
-    return found
+def tenancies(scenario: Scenario, node: str, gpu: int) -> list[Tenancy]:
+    """Return the tenancies of one GPU."""
+    return [
+        tenancy
+        for workload in scenario.workloads
+        for tenancy in _of_workload(workload, scenario.seed)
+        if (tenancy.holding.node, tenancy.holding.gpu) == (node, gpu)
+    ]
 
 
-def _appetite(workload: Workload) -> Appetite:
-    given = workload.demand if workload.load is None else workload.load
-    return Appetite(
-        signal=_signal(given),
+def _of_workload(workload: Workload, seed: str) -> Iterator[Tenancy]:
+    appetite = Appetite(
+        signal=_signal(workload.demand if workload.load is None else workload.load),
         shared=workload.demand is not None,
         spans=tuple((pod.begin, _end(pod)) for pod in workload.pods),
     )
+    for pod in workload.pods:
+        for position, holding in enumerate(pod.devices):
+            made_up = identity.pid(seed, workload.namespace, pod.name, position)
+            yield Tenancy(
+                namespace=workload.namespace,
+                pod=pod.name,
+                container=pod.container,
+                holding=holding,
+                begin=pod.begin,
+                end=_end(pod),
+                pid=pod.pids[position] if pod.pids else made_up,
+                memory_bytes=workload.memory,
+                appetite=appetite,
+            )
 
 
 def _signal(given: Load | float | None) -> Signal:
     if given is None:
-        return ZERO
+        return IDLE
     return given.curve() if isinstance(given, Load) else constant(given)
 
 
 def _end(pod: Pod) -> float:
     return NEVER if pod.until is None else pod.until
-
-
-def _pid(seed: str, workload: Workload, pod: Pod, position: int) -> int:
-    if pod.pids:
-        return pod.pids[position]
-    return identity.pid(seed, workload.namespace, pod.name, position)

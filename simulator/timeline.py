@@ -1,39 +1,25 @@
 """One GPU over time: how it is partitioned, who uses it, in what state it is.
 
-Time is cut wherever something changes; between two cuts lies a stage, in which only loads move,
-and those are known as functions. So any moment and any integral is at hand without simulating
-what lies before it. The past never changes, so a moment that was read once reads the same for
-ever. There is no clock in here: the GPU that reads it has one.
+Time is cut wherever something changes; between two cuts there is a stage, in which only loads
+move, and those are known as functions. So any moment and any integral is at hand without
+simulating what comes before it. The past never changes, so a moment that was read once reads the
+same for ever. There is no clock in here: the GPU that reads it has one.
 """
 
-import math
 import threading
 from bisect import bisect_right
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import pairwise
 
 import numpy as np
 
 from simulator import identity
-from simulator.faults import NEVER, Occurrence, Story
-from simulator.load import (
-    ZERO,
-    Signal,
-    Succession,
-    WeightedSum,
-    constant,
-    cumulated,
-    integral,
-    together,
-)
+from simulator.faults import Story
+from simulator.load import IDLE, Signal, Sum, constant, cumulated, together
 from simulator.scenario import (
     DriverGone,
-    Fault,
     Garbage,
-    GpuFault,
     Hang,
     Lost,
     MigLayout,
@@ -43,8 +29,7 @@ from simulator.scenario import (
 from simulator.tenancy import Tenancy
 from slicewatch.hardware import GpuModel, MigProfile, Placement, placements_for
 
-FIRST_HORIZON_SECONDS = 86_400.0
-CHECKPOINT_SECONDS = 3600.0
+CHECKPOINT_SECONDS = 600.0
 
 
 class GpuState(StrEnum):
@@ -58,10 +43,10 @@ class GpuState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigDevice:
-    """A MIG device in its place.
+    """A MIG device and its placement.
 
     Attributes:
-        index: NVML's MIG index on the GPU; there may be empty ones before it.
+        index: NVML's MIG index on the GPU; lower ones may be empty.
     """
 
     index: int
@@ -74,14 +59,14 @@ class MigDevice:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Stage:
-    """A stretch of time in which nothing but the loads changes.
+    """A period in which nothing but the loads changes.
 
     Attributes:
         devices: MIG devices, by rising index; empty without MIG.
         tenants: by uuid of the device that they hold.
         loads: by uuid, how busy each device is.
         work: how busy the whole GPU is; under MIG each device counts by its share of the SMs.
-        halted: nothing runs: the GPU or its driver is away.
+        halted: nothing runs, because the GPU or its driver is gone.
     """
 
     begin: float
@@ -93,7 +78,7 @@ class Stage:
     tenants: Mapping[str, tuple[Tenancy, ...]]
     loads: Mapping[str, Signal]
     work: Signal
-    garbage: tuple[Garbage, ...]
+    garbage: bool
 
 
 class GpuTimeline:
@@ -118,133 +103,109 @@ class GpuTimeline:
         self.uuid = uuid
         self.index = index
         self.model = model
-        self.tenancies = tuple(tenancies)
+        self._tenancies = tuple(tenancies)
         self._slots = slots
         self._story = story
-        self._overrides: dict[str, list[tuple[float, float | None]]] = {}
-        self._horizon = FIRST_HORIZON_SECONDS
+        self._overrides: dict[str, float] = {}
         self._stages: list[Stage] = []
-        self._begins: list[float] = []
-        self._signals: dict[str, Signal] = {}
         self._work_seconds = [0.0]
         self.rebuild(now=0.0)
 
     def set_load(self, device: str, level: float | None, *, now: float) -> None:
-        """Hold a device at a load from now on; None gives it back to its tenants."""
+        """Keep a device at a load from now on; None gives it back to its tenants."""
         with self.changed:
-            orders = self._overrides.setdefault(device, [(0.0, None)])
-            if orders[-1][1] == level:
+            if self._overrides.get(device) == level:
                 return
-            orders.append((now, level))
+            self._number(now)  # Works out the past before the order counts.
+            self._overrides.pop(device, None)
+            if level is not None:
+                self._overrides[device] = level
             self.rebuild(now=now)
             self.changed.notify_all()
 
     def rebuild(self, *, now: float) -> None:
-        """Work out anew what is not over by ``now``, after something in it changed."""
+        """Recompute the future, after something in it changed; what was before now stays."""
         with self.changed:
-            while self._stages and self._stages[-1].end > now:
-                del self._stages[-1], self._begins[-1]
-            since = self._stages[-1].end if self._stages else 0.0
-            occurrences = [o for o in self._story.occurrences(self._horizon) if self._concerns(o)]
-            begins = [since, *sorted(cut for cut in self._cuts(occurrences) if cut > since)]
-            self._stages += self._staged(begins, occurrences)
-            self._begins += begins
-            self._signals = {}
+            if self._stages:
+                del self._stages[self._number(now) + 1 :]
+                current = self._stages.pop()
+                if current.begin < now:
+                    self._stages.append(replace(current, end=now))
+            self._stages.append(self._stage(now))
             del self._work_seconds[int(now // CHECKPOINT_SECONDS) + 1 :]
 
     def stage(self, at: float) -> Stage:
-        """Return the stage that a moment lies in."""
+        """Return the stage that contains a moment."""
         with self.changed:
-            self._look_ahead(at)
-            return self._stages[bisect_right(self._begins, at) - 1]
+            return self._stages[self._number(at)]
 
-    def signal(self, device: str, *, until: float) -> Signal:
-        """Return how busy a device (or the GPU) is, from the beginning until some time."""
+    def busy_seconds(self, device: str, times: Sequence[float]) -> list[float]:
+        """Return the seconds of full load of a device (or the GPU) from the first time to each.
+
+        Args:
+            device: uuid; while a device does not exist, it is not busy.
+            times: ascending.
+        """
         with self.changed:
-            self._look_ahead(until)
-            if device not in self._signals:
-                is_gpu = device == self.uuid
-                parts = tuple(
-                    s.work if is_gpu else s.loads.get(device, ZERO) for s in self._stages
-                )
-                self._signals[device] = Succession(begins=np.array(self._begins), signals=parts)
-            return self._signals[device]
+            last = self._number(times[-1])
+            stages = self._stages[self._number(times[0]) : last + 1]
+        moments = np.array(times, dtype=float)
+        total = np.zeros(len(times))
+        for stage in stages:
+            signal = stage.work if device == self.uuid else stage.loads.get(device, IDLE)
+            total += cumulated(signal, np.clip(moments, stage.begin, stage.end))
+        return [float(seconds) for seconds in total]
 
     def work_seconds(self, until: float) -> float:
         """Return the seconds of full load since the beginning.
 
-        Sums up along fixed checkpoints, so that the result does not depend on when it was asked
-        for before, to the last bit.
+        Sums along fixed checkpoints, so that neither its cost nor its last bit depends on when it
+        was called before.
         """
+        whole = int(until // CHECKPOINT_SECONDS)
         with self.changed:
-            signal = self.signal(self.uuid, until=until)
-            whole = int(until // CHECKPOINT_SECONDS)
-            known = len(self._work_seconds) - 1
-            if whole > known:
-                times = np.arange(known, whole + 1) * CHECKPOINT_SECONDS
-                for begin, end in pairwise(times):
-                    self._work_seconds.append(
-                        self._work_seconds[-1] + integral(signal, begin, end)
-                    )
-            rest = integral(signal, whole * CHECKPOINT_SECONDS, until)
+            while len(self._work_seconds) <= whole:
+                end = len(self._work_seconds) * CHECKPOINT_SECONDS
+                between = self.busy_seconds(self.uuid, (end - CHECKPOINT_SECONDS, end))[-1]
+                self._work_seconds.append(self._work_seconds[-1] + between)
+            rest = self.busy_seconds(self.uuid, (whole * CHECKPOINT_SECONDS, until))[-1]
             return self._work_seconds[whole] + rest
 
-    def mean_loads(self, device: str, times: Sequence[float]) -> list[float]:
-        """Return the mean load between each two neighbours of rising times."""
-        edges = np.array(times, dtype=float)
-        sums = cumulated(self.signal(device, until=times[-1]), edges)
-        return [float(mean) for mean in np.diff(sums) / np.diff(edges)]
-
     def awake_since(self, at: float) -> float:
-        """Return when the GPU last came back from where it could not measure anything."""
+        """Return when the GPU last came back from a state in which it measured nothing."""
         with self.changed:
-            self._look_ahead(at)
-            for number in range(bisect_right(self._begins, at) - 1, 0, -1):
+            for number in range(self._number(at), 0, -1):
                 if self._stages[number - 1].halted:
-                    return self._begins[number]
+                    return self._stages[number].begin
             return 0.0
 
-    def _look_ahead(self, at: float) -> None:
-        if at >= self._horizon:
-            known, self._horizon = self._horizon, 2 * at
-            self.rebuild(now=known)
+    def _number(self, at: float) -> int:
+        """Return the number of the stage that contains a moment, however far away."""
+        while self._stages[-1].end <= at:
+            self._stages.append(self._stage(self._stages[-1].end))
+        return bisect_right(self._stages, at, key=lambda stage: stage.begin) - 1
 
-    def _concerns(self, occurrence: Occurrence) -> bool:
-        fault = occurrence.fault
-        return fault.gpu == self.index if isinstance(fault, GpuFault) else True
+    def _next_cut(self, after: float) -> float:
+        cuts = [self._story.next_change(after, self.index)]
+        for tenancy in self._tenancies:
+            # How much one pod of a workload gets changes when another starts or ends.
+            cuts += [time for span in tenancy.appetite.spans for time in span if time > after]
+        return min(cuts)
 
-    def _cuts(self, occurrences: Iterable[Occurrence]) -> set[float]:
-        cuts = {at for orders in self._overrides.values() for at, _ in orders}
-        for occurrence in occurrences:
-            cuts |= {occurrence.begin, occurrence.end}
-        for tenancy in self.tenancies:
-            cuts |= {tenancy.begin, tenancy.end, *tenancy.appetite.cuts()}
-        return {cut for cut in cuts if math.isfinite(cut)}
-
-    def _staged(
-        self, begins: Sequence[float], occurrences: Sequence[Occurrence]
-    ) -> Iterator[Stage]:
-        coming = deque(occurrences)
-        present: list[Occurrence] = []
-        for begin, end in pairwise([*begins, NEVER]):
-            while coming and coming[0].begin <= begin:
-                present.append(coming.popleft())
-            present = [occurrence for occurrence in present if occurrence.holds(begin)]
-            yield self._stage(begin, end, [occurrence.fault for occurrence in present])
-
-    def _stage(self, begin: float, end: float, faults: Sequence[Fault]) -> Stage:
+    def _stage(self, begin: float) -> Stage:
+        faults = self._story.current(begin, self.index)
         layouts = [fault.slots for fault in faults if isinstance(fault, MigLayout)]
         slots = layouts[-1] if layouts else self._slots
         devices = self._devices(slots)
         tenants = self._tenants(begin, devices, mig_enabled=slots is not None)
         halted = any(isinstance(fault, Lost | ResetRequired | DriverGone) for fault in faults)
         loads = {
-            uuid: ZERO if halted else self._load(begin, uuid, tenants.get(uuid, ()))
+            uuid: IDLE if halted else self._load(begin, uuid, tenants.get(uuid, ()))
             for uuid in ([d.uuid for d in devices] if slots is not None else [self.uuid])
         }
         return Stage(
             begin=begin,
-            end=end,
+            end=self._next_cut(begin),
             state=_state(faults),
             halted=halted,
             mig_enabled=slots is not None,
@@ -252,7 +213,7 @@ class GpuTimeline:
             tenants=tenants,
             loads=loads,
             work=self._work(devices, loads),
-            garbage=tuple(fault for fault in faults if isinstance(fault, Garbage)),
+            garbage=any(isinstance(fault, Garbage) for fault in faults),
         )
 
     def _devices(self, slots: MigSlots | None) -> tuple[MigDevice, ...]:
@@ -273,26 +234,26 @@ class GpuTimeline:
     def _tenants(
         self, at: float, devices: Sequence[MigDevice], *, mig_enabled: bool
     ) -> dict[str, tuple[Tenancy, ...]]:
-        holders = {device.index: device.uuid for device in devices}
-        held: dict[str, list[Tenancy]] = {}
-        for tenancy in self.tenancies:
-            mig = tenancy.holding.mig
-            uuid = holders.get(mig) if mig is not None else None if mig_enabled else self.uuid
+        uuids: dict[int | None, str] = {device.index: device.uuid for device in devices}
+        if not mig_enabled:
+            uuids[None] = self.uuid
+        held: dict[str, tuple[Tenancy, ...]] = {}
+        for tenancy in self._tenancies:
+            uuid = uuids.get(tenancy.holding.mig)
             if uuid is not None and tenancy.holds(at):
-                held.setdefault(uuid, []).append(tenancy)
-        return {uuid: tuple(tenants) for uuid, tenants in held.items()}
+                held[uuid] = (*held.get(uuid, ()), tenancy)
+        return held
 
     def _load(self, at: float, uuid: str, tenants: Iterable[Tenancy]) -> Signal:
-        orders = [level for since, level in self._overrides.get(uuid, ()) if since <= at]
-        if orders and orders[-1] is not None:
-            return constant(orders[-1])
+        if uuid in self._overrides:
+            return constant(self._overrides[uuid])
         return together([tenancy.appetite.of_one_pod(at) for tenancy in tenants])
 
     def _work(self, devices: Sequence[MigDevice], loads: Mapping[str, Signal]) -> Signal:
         if not devices:
-            return loads.get(self.uuid, ZERO)
+            return loads.get(self.uuid, IDLE)
         shares = tuple((d.profile.sm_count / self.model.sm_count, loads[d.uuid]) for d in devices)
-        return WeightedSum(parts=shares)
+        return Sum(parts=shares)
 
 
 def _state(faults: Iterable[object]) -> GpuState:

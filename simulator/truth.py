@@ -1,7 +1,7 @@
-"""What really was, for tests to hold against what was reported.
+"""What really happened, for tests to check reports against.
 
-Nothing here passes through a driver: no rounding, no sampling, no nonsense. All questions are
-about moments that may lie in the past or, as far as the scenario tells it, in the future.
+Nothing here passes through a driver: no rounding, no sampling, no nonsense. Any moment can be
+asked about, in the past or, as far as the scenario determines it, in the future.
 """
 
 from collections.abc import Sequence
@@ -9,16 +9,14 @@ from dataclasses import dataclass
 
 from simulator import identity
 from simulator.gpu import SimulatedGpu
-from simulator.load import integral
 from simulator.node import SimulatedNode
-from simulator.scenario import GpuGroup, SharingMode
 from simulator.tenancy import Tenancy
 from simulator.timeline import GpuState, Stage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allocation:
-    """Devices of one resource that a container was given, as the kubelet's PodResources lists it.
+    """Devices of one resource that a container holds, as the kubelet's PodResources lists them.
 
     Attributes:
         device_ids: uuids of GPUs or MIG devices; ``<uuid>::<n>`` for a replica of a shared one.
@@ -43,7 +41,7 @@ class Truth:
                     self._of_device[uuid] = (node, gpu)
 
     def busy_seconds(self, uuid: str, begin: float, end: float) -> float:
-        """Return how long kernels ran on a GPU or MIG device; part-time counts as its part.
+        """Return how long kernels ran on a GPU or MIG device; a load of 0.5 counts half.
 
         Under MIG, each MIG device counts for its GPU by its share of the SMs.
 
@@ -51,21 +49,21 @@ class Truth:
             KeyError: the fleet never has such a device.
         """
         _, gpu = self._of_device[uuid]
-        return integral(gpu.timeline.signal(uuid, until=end), begin, end)
+        return gpu.timeline.busy_seconds(uuid, (begin, end))[-1]
 
     def mean_utilization(self, uuid: str, begin: float, end: float) -> float:
         """Return the share of the time in which kernels ran, 0 to 1.
 
         Raises:
             KeyError: the fleet never has such a device.
-            ValueError: the stretch of time is empty.
+            ValueError: the period is empty.
         """
         if end <= begin:
-            raise ValueError(f"no time lies between {begin} s and {end} s")
+            raise ValueError(f"there is no time between {begin} s and {end} s")
         return self.busy_seconds(uuid, begin, end) / (end - begin)
 
     def energy_joules(self, uuid: str, at: float) -> float:
-        """Return what the GPU had used since its driver was last loaded.
+        """Return the energy that the GPU had used since its driver was last loaded.
 
         Raises:
             KeyError: the fleet never has such a GPU.
@@ -74,7 +72,7 @@ class Truth:
         return gpu.joules(at)
 
     def up(self, uuid: str, at: float) -> bool:
-        """Tell whether a GPU answers, or a MIG device exists and its GPU answers.
+        """Tell whether a GPU answers, or a MIG device exists on a GPU that does.
 
         Raises:
             KeyError: the fleet never has such a device.
@@ -86,17 +84,16 @@ class Truth:
         return there and driver.loaded and driver.matches and stage.state is GpuState.UP
 
     def allocations(self, node: str, at: float) -> tuple[Allocation, ...]:
-        """Return who holds which devices of a node, one entry a container and resource.
+        """Return who holds which devices of a node, one entry per container and resource.
 
         Raises:
             KeyError: the fleet has no such node.
         """
         held: dict[tuple[str, str, str, str], list[str]] = {}
-        machine = self._nodes[node]
-        for gpu, group in zip(machine.gpus, machine.groups, strict=True):
+        for gpu in self._nodes[node].gpus:
             stage = gpu.timeline.stage(at)
             for uuid, tenants in stage.tenants.items():
-                resource = _resource(stage, uuid, group, machine.mig_strategy)
+                resource = _resource(stage, uuid)
                 for tenant in tenants:
                     key = (tenant.namespace, tenant.pod, tenant.container, resource)
                     held.setdefault(key, []).append(_device_id(uuid, tenant))
@@ -118,10 +115,8 @@ def _device_id(uuid: str, tenant: Tenancy) -> str:
     return uuid if replica is None else f"{uuid}::{replica}"
 
 
-def _resource(stage: Stage, uuid: str, group: GpuGroup, mig_strategy: str) -> str:
-    name = "nvidia.com/gpu"
+def _resource(stage: Stage, uuid: str) -> str:
     for device in stage.devices:
-        if device.uuid == uuid and mig_strategy == "mixed":
-            name = f"nvidia.com/mig-{device.profile.name.replace('+', '.')}"
-    shared = group.sharing.mode is not SharingMode.NONE and group.sharing.rename
-    return f"{name}.shared" if shared else name
+        if device.uuid == uuid:
+            return f"nvidia.com/mig-{device.profile.name.replace('+', '.')}"
+    return "nvidia.com/gpu"

@@ -6,17 +6,14 @@ What varies between two boards of one model, or with the driver, does not belong
 from slicewatch.hardware.gpus import MODELS, model_named
 from slicewatch.hardware.layout import PlacedInstance, gpu_instance_id, placements_for
 from slicewatch.hardware.model import (
-    Architecture,
     GpuModel,
     HardwareError,
     MigProfile,
     Placement,
-    suggest,
 )
 
 __all__ = [
     "MODELS",
-    "Architecture",
     "GpuModel",
     "HardwareError",
     "MigProfile",
@@ -25,5 +22,4 @@ __all__ = [
     "gpu_instance_id",
     "model_named",
     "placements_for",
-    "suggest",
 ]

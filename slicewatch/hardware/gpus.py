@@ -1,7 +1,7 @@
 """The models that this project knows, by name.
 
 Sources: SM counts, power limits and clocks from NVIDIA's data sheets and architecture papers;
-memory as ``nvidia-smi`` shows it on the board. Prices are the figures that users plan with.
+memory as ``nvidia-smi`` shows it on the board.
 """
 
 from collections.abc import Mapping
@@ -9,26 +9,27 @@ from types import MappingProxyType
 from typing import Final
 
 from slicewatch.hardware import profiles
-from slicewatch.hardware.model import MEBIBYTE, Architecture, GpuModel, HardwareError, suggest
+from slicewatch.hardware.model import MEBIBYTE, GpuModel, HardwareError
+from slicewatch.suggestion import choices
 
 ALL: Final = (
     GpuModel(
         name="V100-32GB", nvml_name="Tesla V100-SXM2-32GB",
-        architecture=Architecture.VOLTA, compute_capability=(7, 0), sm_count=80,
+        sm_count=80,
         memory_bytes=32768 * MEBIBYTE, reserved_bytes=270 * MEBIBYTE,
         idle_power_watts=42, max_power_watts=300,
         idle_sm_clock_mhz=135, max_sm_clock_mhz=1530, max_memory_clock_mhz=877,
     ),
     GpuModel(
         name="T4", nvml_name="Tesla T4",
-        architecture=Architecture.TURING, compute_capability=(7, 5), sm_count=40,
+        sm_count=40,
         memory_bytes=15360 * MEBIBYTE, reserved_bytes=450 * MEBIBYTE,
         idle_power_watts=10, max_power_watts=70,
         idle_sm_clock_mhz=300, max_sm_clock_mhz=1590, max_memory_clock_mhz=5001,
     ),
     GpuModel(
         name="A30", nvml_name="NVIDIA A30",
-        architecture=Architecture.AMPERE, compute_capability=(8, 0), sm_count=56,
+        sm_count=56,
         memory_bytes=24576 * MEBIBYTE, reserved_bytes=512 * MEBIBYTE,
         idle_power_watts=30, max_power_watts=165,
         idle_sm_clock_mhz=210, max_sm_clock_mhz=1440, max_memory_clock_mhz=1215,
@@ -36,7 +37,7 @@ ALL: Final = (
     ),
     GpuModel(
         name="A100-40GB", nvml_name="NVIDIA A100-SXM4-40GB",
-        architecture=Architecture.AMPERE, compute_capability=(8, 0), sm_count=108,
+        sm_count=108,
         memory_bytes=40960 * MEBIBYTE, reserved_bytes=570 * MEBIBYTE,
         idle_power_watts=55, max_power_watts=400,
         idle_sm_clock_mhz=210, max_sm_clock_mhz=1410, max_memory_clock_mhz=1215,
@@ -44,50 +45,45 @@ ALL: Final = (
     ),
     GpuModel(
         name="A100-80GB", nvml_name="NVIDIA A100-SXM4-80GB",
-        architecture=Architecture.AMPERE, compute_capability=(8, 0), sm_count=108,
+        sm_count=108,
         memory_bytes=81920 * MEBIBYTE, reserved_bytes=620 * MEBIBYTE,
         idle_power_watts=62, max_power_watts=400,
         idle_sm_clock_mhz=210, max_sm_clock_mhz=1410, max_memory_clock_mhz=1593,
         compute_slices=7, memory_slices=8, mig_profiles=profiles.A100_80GB,
-        price_per_hour_usd=3.5,
     ),
     GpuModel(
         name="L40S", nvml_name="NVIDIA L40S",
-        architecture=Architecture.ADA, compute_capability=(8, 9), sm_count=142,
+        sm_count=142,
         memory_bytes=46068 * MEBIBYTE, reserved_bytes=600 * MEBIBYTE,
         idle_power_watts=35, max_power_watts=350,
         idle_sm_clock_mhz=210, max_sm_clock_mhz=2520, max_memory_clock_mhz=9001,
-        price_per_hour_usd=1.5,
     ),
     GpuModel(
         name="RTX4090", nvml_name="NVIDIA GeForce RTX 4090",
-        architecture=Architecture.ADA, compute_capability=(8, 9), sm_count=128,
+        sm_count=128,
         memory_bytes=24564 * MEBIBYTE, reserved_bytes=360 * MEBIBYTE,
         idle_power_watts=20, max_power_watts=450,
         idle_sm_clock_mhz=210, max_sm_clock_mhz=3105, max_memory_clock_mhz=10501,
-        price_per_hour_usd=0.8,
     ),
     GpuModel(
         name="H100-80GB", nvml_name="NVIDIA H100 80GB HBM3",
-        architecture=Architecture.HOPPER, compute_capability=(9, 0), sm_count=132,
+        sm_count=132,
         memory_bytes=81559 * MEBIBYTE, reserved_bytes=560 * MEBIBYTE,
         idle_power_watts=70, max_power_watts=700,
         idle_sm_clock_mhz=345, max_sm_clock_mhz=1980, max_memory_clock_mhz=2619,
         compute_slices=7, memory_slices=8, mig_profiles=profiles.H100_80GB,
-        price_per_hour_usd=4.5,
     ),
     GpuModel(
         name="H200-141GB", nvml_name="NVIDIA H200",
-        architecture=Architecture.HOPPER, compute_capability=(9, 0), sm_count=132,
+        sm_count=132,
         memory_bytes=143771 * MEBIBYTE, reserved_bytes=600 * MEBIBYTE,
         idle_power_watts=78, max_power_watts=700,
         idle_sm_clock_mhz=345, max_sm_clock_mhz=1980, max_memory_clock_mhz=3201,
         compute_slices=7, memory_slices=8, mig_profiles=profiles.H200_141GB,
-        price_per_hour_usd=6.0,
     ),
     GpuModel(
         name="B200", nvml_name="NVIDIA B200",
-        architecture=Architecture.BLACKWELL, compute_capability=(10, 0), sm_count=148,
+        sm_count=148,
         memory_bytes=183359 * MEBIBYTE, reserved_bytes=700 * MEBIBYTE,
         idle_power_watts=140, max_power_watts=1000,
         idle_sm_clock_mhz=120, max_sm_clock_mhz=1965, max_memory_clock_mhz=3996,
@@ -102,9 +98,9 @@ def model_named(name: str) -> GpuModel:
     """Return the model of that name.
 
     Raises:
-        HardwareError: there is none; names the nearest.
+        HardwareError: there is none; names the closest match.
     """
     try:
         return MODELS[name]
     except KeyError:
-        raise HardwareError(f"no GPU model {name!r}{suggest(name, list(MODELS))}") from None
+        raise HardwareError(f"no GPU model {name!r}{choices(name, MODELS)}") from None

@@ -1,14 +1,14 @@
-"""Where the instances of a MIG layout come to lie.
+"""Where the instances of a MIG layout are placed.
 
-The driver leaves as much room for large instances as it can. What it was seen to do is explained
-by one rule: of the free placements take the one that shuts out the fewest others, the first of
-equals. Seven instances of 1g.10gb on an H100 then come to lie at 6, 4, 5, 0, 1, 2, 3, the first
+The driver leaves as much room for large instances as it can. Its observed behaviour follows from
+one rule: of the free placements take the one that rules out the fewest others, the first of
+equals. Seven instances of 1g.10gb on an H100 are then placed at 6, 4, 5, 0, 1, 2, 3, the first
 1g.20gb at 6, and 1g.5gb, 2g.10gb, 4g.20gb on an A100 at 6, 4, 0, all as NVIDIA's user guide and
 published transcripts show.
 
 Ids of GPU instances are numbered as a tree of halves: 0 for the whole GPU, 1 and 2 for its
-halves, 3 to 6 for the quarters, 7 to 14 for the eighths. Drivers were seen to swap the two halves
-of an A100; that is not modelled.
+halves, 3 to 6 for the quarters, 7 to 14 for the eighths. Some drivers swap the two halves of an
+A100; that is not modelled.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,7 +33,7 @@ def placements_for(model: GpuModel, profiles: Sequence[str]) -> tuple[PlacedInst
     do, so that every layout that fits is found.
 
     Raises:
-        HardwareError: a profile does not exist, is asked for too often, or finds no room.
+        HardwareError: a profile does not exist, is requested too often, or finds no room.
     """
     wanted = [model.profile(name) for name in profiles]
     _check_numbers(model, wanted)
@@ -54,7 +54,7 @@ def placements_for(model: GpuModel, profiles: Sequence[str]) -> tuple[PlacedInst
 
 
 def gpu_instance_id(model: GpuModel, placement: Placement) -> int:
-    """Return the id of the GPU instance that lies there; unique among instances beside it."""
+    """Return the id of the GPU instance placed there; unique among its neighbours."""
     parts = model.memory_slices // placement.size
     return parts - 1 + placement.start // placement.size
 
@@ -70,8 +70,8 @@ def _check_numbers(model: GpuModel, wanted: Sequence[MigProfile]) -> None:
     with_media = [profile.name for profile in wanted if profile.name.endswith("+me")]
     if len(with_media) > 1:
         raise HardwareError(
-            f"{' and '.join(with_media)} on one {model.name}; its media engines can be given to"
-            " one instance only"
+            f"{' and '.join(with_media)} on one {model.name}; only one instance can have its media"
+            " engines"
         )
 
 
@@ -101,6 +101,6 @@ def _no_room(model: GpuModel, profile: MigProfile, placed: Sequence[PlacedInstan
     beside = ", ".join(f"{one.profile.name} at {one.placement.start}" for one in placed)
     starts = ", ".join(str(spot.start) for spot in profile.placements)
     return (
-        f"no room for {profile.name} on {model.name}: it may begin at memory slice {starts},"
-        f" and there lies {beside}; leave one of them out"
+        f"no room for {profile.name} on {model.name}: it can start at memory slice {starts}, but"
+        f" these are in the way: {beside}; remove one of them"
     )

@@ -1,42 +1,26 @@
-"""What a GPU model is, as far as it can be looked up rather than asked of a driver.
+"""What a GPU model is, as far as it can be looked up instead of read from a driver.
 
 Pure data: nothing here reads a device. Sizes are bytes, powers watts, clocks MHz.
 """
 
 from dataclasses import dataclass
-from difflib import get_close_matches
-from enum import StrEnum
 from typing import NamedTuple
+
+from slicewatch.suggestion import choices
 
 MEBIBYTE = 2**20
 GIBIBYTE = 2**30
 
 
 class HardwareError(ValueError):
-    """A GPU model, MIG profile or MIG layout that does not exist; says what to use instead."""
-
-
-class Architecture(StrEnum):
-    """Generations of NVIDIA GPUs."""
-
-    VOLTA = "volta"
-    TURING = "turing"
-    AMPERE = "ampere"
-    ADA = "ada"
-    HOPPER = "hopper"
-    BLACKWELL = "blackwell"
+    """A GPU model, MIG profile or MIG layout that does not exist; says what does."""
 
 
 class Placement(NamedTuple):
-    """Where a GPU instance lies: its first memory slice, and how many it takes."""
+    """Where a GPU instance is placed: its first memory slice, and how many it takes."""
 
     start: int
     size: int
-
-    @property
-    def slices(self) -> frozenset[int]:
-        """Memory slices that are taken."""
-        return frozenset(range(self.start, self.start + self.size))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +31,7 @@ class MigProfile:
         name: such as ``1g.10gb``; ``+me`` marks the one with the media engines.
         profile_id: the ID column, which ``nvidia-smi mig -cgi`` takes.
         memory_bytes: what a device of this profile reports as its total memory.
-        placements: where it may lie, by first memory slice.
+        placements: where it may be placed, by first memory slice.
         max_instances: how many of it fit on one GPU.
     """
 
@@ -63,23 +47,20 @@ class MigProfile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuModel:
-    """One model of GPU, in the board form that data centres mostly have.
+    """One GPU model, in the form factor most common in data centres.
 
     Attributes:
         name: what this project calls it, such as ``H100-80GB``.
         nvml_name: what NVML calls it, such as ``NVIDIA H100 80GB HBM3``.
-        memory_bytes: total frame buffer as NVML reports it, ECC already taken off.
+        memory_bytes: total frame buffer as NVML reports it, ECC already deducted.
         reserved_bytes: what the driver keeps of it; depends on the driver, good to about a third.
         idle_power_watts: drawn with no kernel running; depends on the server, good to about a
             third.
         compute_slices, memory_slices: of a GPU in MIG mode; 0 without MIG.
-        price_per_hour_usd: rough list price of a cloud, for comparisons only; None if unknown.
     """
 
     name: str
     nvml_name: str
-    architecture: Architecture
-    compute_capability: tuple[int, int]
     sm_count: int
     memory_bytes: int
     reserved_bytes: int
@@ -91,7 +72,6 @@ class GpuModel:
     compute_slices: int = 0
     memory_slices: int = 0
     mig_profiles: tuple[MigProfile, ...] = ()
-    price_per_hour_usd: float | None = None
 
     @property
     def supports_mig(self) -> bool:
@@ -110,10 +90,4 @@ class GpuModel:
             if profile.name == name:
                 return profile
         names = [profile.name for profile in self.mig_profiles]
-        raise HardwareError(f"{self.name} has no MIG profile {name!r}{suggest(name, names)}")
-
-
-def suggest(wrong: str, names: list[str]) -> str:
-    """Return the end of an error message: the nearest of the names, or all of them."""
-    near = get_close_matches(wrong, names, n=1, cutoff=0.6)
-    return f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(names)}"
+        raise HardwareError(f"{self.name} has no MIG profile {name!r}{choices(name, names)}")

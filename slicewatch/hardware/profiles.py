@@ -3,8 +3,8 @@
 Sources: names, instance numbers and slices from NVIDIA's MIG user guide, "Supported MIG
 Profiles"; ids, SM counts and memory from listings of ``nvidia-smi mig -lgip`` on the boards: A30
 and A100 in the user guide, H100 80 GB in set-up notes of its users, H200 and B200 where support
-for them was added to NVIDIA's mig-parted. Placements from ``nvidia-smi mig -lgipp``, which says
-the same for every board of seven slices. Drivers differ by a few hundred MiB in the memory.
+for them was added to NVIDIA's mig-parted. Placements from ``nvidia-smi mig -lgipp``, which
+prints the same for every board of seven slices. Drivers differ by a few hundred MiB in the memory.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from slicewatch.hardware.model import GIBIBYTE, MigProfile, Placement
 # Name, profile id, memory in GiB, SMs.
 Row = tuple[str, int, float, int]
 
-# Media engines exist once, so that one instance of a +me profile fits.
+# There is one set of media engines, so only one instance of a +me profile fits.
 SEVEN_SLICES: Final = {
     19: (1, 1, (0, 1, 2, 3, 4, 5, 6), 7),
     20: (1, 1, (0, 1, 2, 3, 4, 5, 6), 1),

@@ -8,7 +8,7 @@ from simulator.errors import ScenarioError
 from simulator.faults import NEVER, Injection, Story
 from simulator.fleet import Fleet
 from simulator.node import EventKind
-from simulator.scenario import Garbage, Hang, Lost, Reading, Seconds, Xid
+from simulator.scenario import Hang, Lost, Seconds, Xid
 
 FAULTY = "gpu-faulty"
 
@@ -55,13 +55,6 @@ def test_every_reading_is_nonsense_while_garbage_lasts(fleet):
     assert gpu.power_milliwatts == gpu.sm_clock_mhz == gpu.memory_clock_mhz == 2**32 - 1
     assert gpu.memory.used_bytes > gpu.memory.total_bytes
     fleet.advance_to(270)
-    assert gpu.temperature_celsius < 100
-
-
-def test_garbage_can_be_limited_to_some_readings(fleet):
-    gpu = fleet.node(FAULTY).gpus[2]
-    fleet.inject(Garbage(node=FAULTY, gpu=2, readings=(Reading.POWER,)))
-    assert gpu.power_milliwatts == 2**32 - 1
     assert gpu.temperature_celsius < 100
 
 
@@ -124,7 +117,7 @@ def test_a_driver_is_replaced_by_another_version(fleet):
 @given(st.floats(0, 100), st.floats(1, 50), st.integers(51, 200), st.floats(0, 1000))
 def test_a_fault_that_repeats_holds_exactly_in_its_times(at, lasts, every, moment):
     story = Story((lost(at=at, lasts=lasts, every=every),))
-    holds = any(one.holds(moment) for one in story.occurrences(moment))
+    holds = any(one.holds(moment) for one in story.occurrences(0, moment))
     phase = (moment - at) % every
     # At the very edges, floating-point rounding decides.
     if moment >= at and min(phase, abs(phase - lasts), every - phase) > 1e-6:
@@ -136,20 +129,29 @@ def test_a_fault_that_repeats_holds_exactly_in_its_times(at, lasts, every, momen
 @given(st.floats(0, 1000), st.integers(51, 200))
 def test_the_next_change_is_the_next_begin_or_end(moment, every):
     injection = Injection(lost(at=10, lasts=50, every=every), origin=0)
-    known = [t for one in injection.occurrences(2000) for t in (one.begin, one.end)]
+    known = [t for one in injection.occurrences(0, 2000) for t in (one.begin, one.end)]
     assert injection.next_change(moment) == min(t for t in known if t > moment)
+
+
+@given(st.floats(0, 1000), st.integers(51, 200))
+def test_what_is_over_can_be_left_out_and_what_lasts_cannot(since, every):
+    injection = Injection(lost(at=10, lasts=50, every=every), origin=0)
+    every_one = list(injection.occurrences(0, 1000))
+    assert [o for o in every_one if o.end > since] == [
+        o for o in injection.occurrences(since, 1000) if o.end > since
+    ]
 
 
 def test_a_cleared_fault_keeps_its_past():
     story = Story(())
     injection = story.add(lost(lasts=10, every=20), now=100)
     story.clear(injection, now=125)
-    assert [(one.begin, one.end) for one in story.occurrences(500)] == [(100, 110), (120, 125)]
+    assert [(one.begin, one.end) for one in story.occurrences(0, 500)] == [(100, 110), (120, 125)]
     assert story.next_change(125) == NEVER
 
 
 def test_a_fault_on_what_is_not_there_is_refused(fleet):
-    with pytest.raises(ScenarioError, match="gpu-faulty has the GPUs 0 to 3"):
+    with pytest.raises(ScenarioError, match="gpu-faulty has GPUs 0 to 3"):
         fleet.inject(Hang(node=FAULTY, gpu=4))
 
 

@@ -17,7 +17,7 @@ nodes:
     gpus:
       - {model: H100-80GB}
       - {model: A100-80GB, mig: [3g.40gb, ~, 1g.10gb, 2g.20gb]}
-      - {model: T4, sharing: {mode: time_slicing, replicas: 3, rename: true}}
+      - {model: T4, sharing: {mode: time_slicing, replicas: 3}}
 workloads:
   - name: whole
     namespace: a
@@ -26,7 +26,7 @@ workloads:
     pods: [{name: whole-0, container: c, pids: [4711], devices: [{node: n, gpu: 0}]}]
   - name: slices
     namespace: b
-    load: {ramp: {from: 0.1, to: 0.8, at: 10m, over: 2h}}
+    load: {steps: [{at: 10m, level: 0.1}, {at: 1h, level: 0.8}], repeat: 7000s}
     memory: 5GiB
     pods:
       - {name: slices-0, devices: [{node: n, gpu: 1, mig: 0}]}
@@ -159,8 +159,8 @@ def test_allocations_are_listed_as_the_kubelet_would():
             "nvidia.com/mig-1g.10gb",
             (partitioned.mig_devices[1].uuid,),
         ),
-        ("c", "pool-0", "main"): ("nvidia.com/gpu.shared", (f"{shared.uuid}::0",)),
-        ("c", "pool-1", "main"): ("nvidia.com/gpu.shared", (f"{shared.uuid}::2",)),
+        ("c", "pool-0", "main"): ("nvidia.com/gpu", (f"{shared.uuid}::0",)),
+        ("c", "pool-1", "main"): ("nvidia.com/gpu", (f"{shared.uuid}::2",)),
     }
     assert len(fleet.truth.allocations("n", 60)) == 3
 
@@ -207,6 +207,33 @@ def test_a_load_that_is_set_holds_from_now_on_until_it_is_given_back():
     assert fleet.truth.mean_utilization(gpu.uuid, 0, 100) == scenario
     assert fleet.truth.mean_utilization(gpu.uuid, 100, 200) == pytest.approx(1)
     assert fleet.truth.mean_utilization(gpu.uuid, 200, 300) < 0.9
+
+
+def test_a_load_that_was_set_does_not_change_the_past():
+    fleet = Fleet.load(MIXED)
+    gpu = fleet.node("n").gpus[2]
+    for second in (1000, 2500, 2501, 30_000):
+        fleet.advance_to(second)
+        before = fleet.truth.busy_seconds(gpu.uuid, 0, second)
+        gpu.set_load(second % 7 / 10)
+        assert fleet.truth.busy_seconds(gpu.uuid, 0, second) == pytest.approx(before, rel=1e-12)
+    assert fleet.truth.mean_utilization(gpu.uuid, 2501, 30_000) == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("change", ["load", "fault", "clear"])
+def test_what_nobody_looked_at_before_a_change_happened_all_the_same(change):
+    fleet = Fleet.load(MIXED)
+    whole = fleet.node("n").gpus[0]
+    fleet.advance_to(3000)
+    if change == "load":
+        whole.timeline.set_load(whole.uuid, 1.0, now=3000)
+    elif change == "fault":
+        fleet.inject(Hang(node="n", gpu=0))
+    else:
+        fleet.clear()
+    assert fleet.truth.busy_seconds(whole.uuid, 1200, 1380) == 0
+    assert fleet.truth.mean_utilization(whole.uuid, 0, 1200) < 0.95
+    assert not fleet.truth.up(whole.uuid, 1300)
 
 
 def test_a_load_can_be_set_on_a_mig_device_and_not_on_its_gpu():
@@ -266,7 +293,7 @@ def test_what_the_truth_does_not_know_is_refused():
     fleet = Fleet.load(MIXED)
     with pytest.raises(KeyError):
         fleet.truth.up("GPU-nowhere", 0)
-    with pytest.raises(ValueError, match="no time lies between"):
+    with pytest.raises(ValueError, match="there is no time between"):
         fleet.truth.mean_utilization(fleet.node("n").gpus[0].uuid, 5, 5)
     with pytest.raises(KeyError, match="no node 'm'"):
         fleet.node("m")

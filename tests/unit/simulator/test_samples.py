@@ -25,10 +25,6 @@ loads = st.one_of(
         "{{wave: {{low: {:.2f}, high: {:.2f}, period: {}s}}}}".format,
         st.floats(0, 1), st.floats(0, 1), st.integers(1, 300),
     ),
-    st.builds(
-        "{{ramp: {{from: {:.2f}, to: {:.2f}, over: {}s}}}}".format,
-        st.floats(0, 1), st.floats(0, 1), st.integers(1, 300),
-    ),
 )  # fmt: skip
 
 
