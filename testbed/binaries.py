@@ -1,9 +1,9 @@
-"""Programs that the tests and benchmarks run beside ours, found or built from pinned modules.
+"""Third-party programs for tests and benchmarks, found or built from pinned modules.
 
-No image or release archive is reached from where the tests run, only the Go module proxy, so
-each program is built from a small module under ``go/`` whose go.mod holds its version, and kept
-by version in the user's cache. This module starts none of them. ``python -m testbed.binaries
-NAME...`` prints where they are.
+Where the tests run, only Go modules can be downloaded, no images or release archives, so each
+program is built from a small module under ``go/`` whose go.mod pins its version, and kept by
+version in the user's cache. This module starts none of them. ``python -m testbed.binaries
+NAME...`` prints their paths.
 """
 
 import fcntl
@@ -26,8 +26,8 @@ _BUILD_TIMEOUT_SECONDS: Final = 1800
 _COMPONENT_VERSION: Final = "k8s.io/component-base/version"
 
 
-class Unavailable(Exception):  # noqa: N818 - it is no error but a reason to skip
-    """Something that the tests need cannot be had on this machine; the message says what."""
+class Unavailable(Exception):  # noqa: N818 - not an error but a reason to skip
+    """Something that the tests need is not available on this machine; the message says what."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +42,11 @@ class Program:
     tags: str = ""
     linker_flags: str = ""
     library_numbering: bool = False
-    """The Go module says 0.316.0 of what calls itself 3.16.0."""
+    """The version of the Go module is 0.316.0 where the program's own is 3.16.0."""
 
     @property
     def folder(self) -> Path:
-        """Where the module of this program lies."""
+        """The folder of this program's module."""
         return MODULES / self.module
 
     @property
@@ -86,7 +86,7 @@ def _prometheus(name: str) -> Program:
         module="prometheus",
         requires="github.com/prometheus/prometheus",
         package=f"github.com/prometheus/prometheus/cmd/{name}",
-        # Files and static lists are all that the tests discover by; the clouds' SDKs are 100 MB.
+        # The tests use file and static discovery only; the SDKs of the clouds are 100 MB.
         tags="remove_all_sd",
         linker_flags="-X github.com/prometheus/common/version.Version={version}",
         library_numbering=True,
@@ -119,7 +119,7 @@ def binary(name: str) -> Path:
     """A program of the pinned version: given, installed, cached, or built now (minutes, once).
 
     Raises:
-        Unavailable: It is not here and cannot be built.
+        Unavailable: it is not installed and cannot be built.
     """
     program = PROGRAMS[name]
     return _given(name) or _on_path(name, program) or _cached_or_built(name, program)
@@ -178,7 +178,7 @@ def _build(name: str, program: Program, target: Path) -> None:
     with tempfile.TemporaryDirectory(dir=cache(), prefix=f".{name}-") as scratch:
         built = Path(scratch) / target.parent.name
         _compile(go, program, built / name)
-        # A rename shows the program whole or not at all.
+        # A rename is atomic: the program is complete or absent.
         built.rename(target.parent)
 
 
@@ -208,7 +208,7 @@ def _compile(go: str, program: Program, output: Path) -> None:
 def _go() -> str:
     go = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin")
     if go is None:
-        raise Unavailable("Go 1.26 is not installed, and no built program is in the cache")
+        raise Unavailable("Go 1.26 is not installed, and the cache has no built program")
     said = subprocess.run(
         [go, "env", "GOVERSION"],
         env={**os.environ, "GOTOOLCHAIN": "local"},
@@ -217,7 +217,7 @@ def _go() -> str:
         timeout=_VERSION_TIMEOUT_SECONDS,
         check=False,
     ).stdout.strip()
-    # Older ones refuse the modules; 1.27 builds an API server whose OpenAPI is broken.
+    # Older versions reject the modules; 1.27 builds an API server whose OpenAPI is broken.
     if not re.match(r"go1\.26(\D|$)", said):
         raise Unavailable(f"Go 1.26 is needed to build the tests' programs, {go} is {said}")
     return go

@@ -1,4 +1,4 @@
-"""The main job on one machine: exporters and an adapter on loopback, nothing else needed."""
+"""The whole product on one machine: exporters and an adapter on loopback, and nothing else."""
 
 from cli.demo.run import run_demo
 

@@ -1,4 +1,4 @@
-"""What a simulated fleet needs around it: a kubelet per node, and the pods in an API server."""
+"""What a simulated fleet needs around it: one kubelet per node, and an API server with pods."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from slicewatch.kube.objects import POD
 
 
 def kubelet(fleet: Fleet, node: str, folder: Path) -> FakeKubelet:
-    """Return a kubelet that has given the devices out as the scenario says; not started."""
+    """Return a kubelet, not started, with the allocations of the scenario."""
     made = FakeKubelet(folder / f"{node}.sock")
     made.give(
         Allocation(
@@ -28,15 +28,21 @@ def kubelet(fleet: Fleet, node: str, folder: Path) -> FakeKubelet:
 
 
 async def api_server(fleet: Fleet) -> FakeKube:
-    """Return an API server that knows the scenario's pods."""
+    """Return an API server with the pods of the scenario."""
     kube = FakeKube()
+    requests: dict[tuple[str, str], dict[str, str]] = {}
+    for node in fleet.nodes:
+        for held in fleet.truth.allocations(node.name, fleet.now):
+            wanted = requests.setdefault((held.namespace, held.pod), {})
+            wanted[held.resource] = str(len(held.device_ids))
     for workload in fleet.scenario.workloads:
         for pod in workload.pods:
-            await kube.create(POD, _body(workload, pod), workload.namespace)
+            wanted = requests.get((workload.namespace, pod.name), {})
+            await kube.create(POD, _body(workload, pod, wanted), workload.namespace)
     return kube
 
 
-def _body(workload: Workload, pod: Pod) -> dict[str, object]:
+def _body(workload: Workload, pod: Pod, requests: dict[str, str]) -> dict[str, object]:
     owner, _, _ = pod.name.rpartition("-")
     controller = {
         "apiVersion": "apps/v1",
@@ -51,6 +57,9 @@ def _body(workload: Workload, pod: Pod) -> dict[str, object]:
             "labels": {"app": workload.name},
             "ownerReferences": [controller],
         },
-        "spec": {"nodeName": pod.devices[0].node, "containers": [{"name": pod.container}]},
+        "spec": {
+            "nodeName": pod.devices[0].node,
+            "containers": [{"name": pod.container, "resources": {"requests": requests}}],
+        },
         "status": {"phase": "Running"},
     }

@@ -1,4 +1,4 @@
-"""What the demonstration tells its visitor."""
+"""What the demonstration prints for its user."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ def text(
         api: where the adapter serves the metrics APIs.
         plain: where the adapter serves its own metrics.
         client: file with the client certificate and key that the adapter trusts.
-        namespace: one that has pods with GPUs, if there is any.
+        namespace: one that has pods with GPUs, if any.
         simulated: whether the GPUs are.
     """
     first = exporters[0].address
@@ -40,11 +40,11 @@ def text(
     what = "simulated GPUs" if simulated else "the GPUs of this machine"
     lines = [f"Slicewatch shows {what}. Ctrl-C stops it.", "", "Open in a browser:"]
     lines += [f"  http://{e.address}/   exporter of {e.node}" for e in exporters]
-    lines += [f"  http://{plain}/metrics   the adapter about itself", ""]
+    lines += [f"  http://{plain}/metrics   the adapter's own metrics", ""]
     lines += ["What Prometheus scrapes:", f"  curl -s http://{first}/metrics | grep '^gpu_'", ""]
-    lines += ["What the adapter receives, a line a tick:"]
+    lines += ["What the adapter receives, one line per tick:"]
     lines += [f"  curl -sN 'http://{first}/snapshot?watch=true'", ""]
-    lines += ["What a HorizontalPodAutoscaler gets, and where it comes from:"]
+    lines += ["What a HorizontalPodAutoscaler gets, and how it is computed:"]
     if namespace is not None:
         lines += [f"  {curl}/namespaces/{namespace}/pods/*/gpu_utilization'"]
         lines += [f"  {curl}/namespaces/{namespace}/pods/*/gpu_utilization?explain=true'"]

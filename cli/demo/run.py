@@ -1,4 +1,4 @@
-"""Puts exporters, kubelets, API server and adapter together and keeps them until Ctrl-C."""
+"""Wires up exporters, kubelets, API server and adapter, and runs them until Ctrl-C."""
 
 import asyncio
 import socket
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from adapter.app import Adapter, Listening
 from adapter.settings import AdapterSettings
-from cli.demo import cluster, guide, passport
+from cli.demo import certificates, cluster, guide
 from exporter.app import exporting
 from exporter.nvml.protocol import DriverUnavailableError, Nvml
 from exporter.nvml.real import RealNvml
@@ -29,7 +29,7 @@ ADAPTER_PLAIN_OFFSET = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """A node to export: its driver, and the socket of its kubelet or None."""
+    """A node to export: its driver, and the socket of its kubelet if it has one."""
 
     name: str
     nvml: Nvml
@@ -73,13 +73,13 @@ async def _show(
         )
         for index, machine in enumerate(machines)
     ]
-    proxy = passport.issue(folder)
+    proxy = certificates.front_proxy(folder)
     settings = AdapterSettings(
         listen=Address(LOOPBACK, port + ADAPTER_API_OFFSET),
         plain_listen=Address(LOOPBACK, port + ADAPTER_PLAIN_OFFSET),
         exporters=tuple(f"http://{e.address}" for e in exporters),
         requestheader_client_ca_file=str(proxy.authority),
-        requestheader_allowed_names=(passport.NAME,),
+        requestheader_allowed_names=(certificates.NAME,),
         cert_dir=str(folder / "serving"),
     )
 
@@ -98,9 +98,11 @@ async def _show(
 @asynccontextmanager
 async def _exporter(machine: Machine, port: int) -> AsyncIterator[Address]:
     settings = ExporterSettings(listen=Address(LOOPBACK, port), node_name=machine.name)
-    kubelet = Kubelet(machine.kubelet_socket) if machine.kubelet_socket else None
-    async with exporting(settings, machine.nvml, kubelet) as address:
-        yield address
+    async with AsyncExitStack() as stack:
+        kubelet = None
+        if machine.kubelet_socket:
+            kubelet = await stack.enter_async_context(Kubelet(machine.kubelet_socket))
+        yield await stack.enter_async_context(exporting(settings, machine.nvml, kubelet))
 
 
 @asynccontextmanager
@@ -111,7 +113,7 @@ async def _machine(fleet: Fleet, node: str, folder: Path) -> AsyncIterator[Machi
 
 
 def _real_driver() -> RealNvml | None:
-    """Return NVML if it can be started here."""
+    """Return NVML, or None where it cannot be started."""
     nvml = RealNvml()
     try:
         nvml.start()

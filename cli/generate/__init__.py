@@ -1,5 +1,5 @@
 """Makes what is derived from the catalog and the settings: reference pages and golden contract.
 
-It stands in ``cli`` because only the top layer may see the settings of every process. It adds no
-fact of its own: what a page lacks is missing at the declaration.
+It is part of ``cli`` because only the top layer may import the settings of every process. It adds
+no facts of its own: what a page lacks is missing from the declaration.
 """

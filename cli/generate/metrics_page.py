@@ -28,36 +28,36 @@ COMBINED: Final = {
     Combine.SUM: "sum over the devices",
 }
 ATTRIBUTED: Final = {
-    Attribution.WORKLOAD_SHARE: "a pod's workload against what it could have had",
+    Attribution.WORKLOAD_SHARE: "what a pod's workload used of what it could have had",
     Attribution.OWN_PART: "a pod's own part, or absent",
 }
 
 INTRODUCTION: Final = """\
 # Metrics
 
-Each metric is declared once, under `slicewatch/catalog/`, and described here from there.
+Each metric is declared once, under `slicewatch/catalog/`; this page is generated from there.
 
-**Absent is not zero.** A series is there only while its value is known. `0` means that it was
-measured and is zero: an idle GPU, no memory allocated. A value that could not be read, that lay
-outside of what can be true, or that the device cannot report at all has no sample, never `0` and
-never `NaN`: then `gpu_metric_supported` gives the reason why a device cannot report it,
+**Absent is not zero.** A series exists only while its value is known. `0` means that it was
+measured and is zero: an idle GPU, no memory allocated. A value that could not be read, that was
+impossible, or that the device cannot report at all has no sample, never `0` and never `NaN`:
+`gpu_metric_supported` then gives the reason why a device cannot report it,
 `slicewatch_rejected_readings_total` counts what was rejected, and `gpu_up` is `0` for a GPU that
-does not answer. In PromQL, write `absent()` or join with `gpu_up` where a missing value matters;
+does not answer. In PromQL, use `absent()` or join with `gpu_up` where a missing value matters;
 `or vector(0)` would turn a lost GPU into an idle one.
 
 **Labels.** A series of a device carries `gpu` (the NVML index of the whole GPU), `uuid`, `model`
 and `node`; that of a MIG device also `gpu_instance`, `compute_instance` and `profile`. A series
-of a tenant carries those of its device. The static labels of the settings follow. The tables name
-the labels that a metric has besides. An empty label is left out.
+of a tenant carries those of its device. The static labels of the settings follow. The tables list
+any further labels of a metric. Empty labels are left out.
 
 **Scopes.** `gpu`: a whole GPU; `mig`: a MIG device; `tenant`: a container that holds a device;
 `cluster`: counted by the adapter over the cluster; `process`: a process of Slicewatch.
 
-**Stability.** Name, type, unit and labels of a `stable` metric stay, though labels may be added.
-An `alpha` metric may change with any release.
+**Stability.** Name, type, unit and labels of a `stable` metric do not change, though labels may be
+added. An `alpha` metric may change with any release.
 
-**Served to HPAs.** The adapter answers for these metrics in the Kubernetes metrics APIs, as means
-over the window, and combines the devices of a pod, node or namespace as said. All others are for
+**Served to HPAs.** The adapter serves these metrics through the Kubernetes metrics APIs, as means
+over the window, and combines the devices of a pod, node or namespace as listed. All others are for
 Prometheus only.
 """
 
@@ -95,7 +95,7 @@ def _served(metric: Metric[Any]) -> str:
 
 def _published(metric: Metric[Any]) -> str:
     if metric.publish is Publish.WINDOW_MEAN:
-        return " Mean over the window of the settings."
+        return " Mean over `window_seconds`."
     if metric.publish is Publish.ACCUMULATED:
-        return " Starts at 0 with the exporter."
+        return " Starts at 0 when the exporter starts."
     return ""

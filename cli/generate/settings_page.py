@@ -19,12 +19,12 @@ INTRODUCTION: Final = """\
 
 A process takes its settings from flags, environment variables and one file. Flags beat the
 environment, the environment beats the file, the file beats the default. The file is YAML, or JSON
-where its name ends in `.json`; `--config FILE` or `SLICEWATCH_CONFIG` names it.
+if its name ends in `.json`; `--config FILE` or `SLICEWATCH_CONFIG` names it.
 
 Durations are written like `15s`, `250ms` or `1m30s`; a plain number is seconds. In flags and
 variables a list is written `a,b` and a map `name=value,name=value`. An unknown flag or file key
-ends the start with the nearest known one named, and so does a variable that is nearly one of
-these; all faults are told at once. `slicewatch <process> --help` shows the same on a terminal.
+aborts the start and names the closest match, and so does a variable that is nearly one of these;
+all errors are reported at once. `slicewatch <process> --help` prints the same.
 """
 
 

@@ -1,7 +1,7 @@
 """Prometheus text and OpenMetrics, rendered from columns.
 
-Per layout, each series' name and escaped labels are prepared once as one text; per snapshot only
-the numbers are written behind them. No object exists per series.
+Per layout, the name and escaped labels of each series are prepared once as one text; per snapshot
+only the numbers are appended. There is no object per series.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from slicewatch.wire.snapshot import Column
 
 
 class Format(Enum):
-    """What a scraper can be given; the value is the content type."""
+    """What a scraper can receive; the value is the content type."""
 
     TEXT = "text/plain; version=0.0.4; charset=utf-8"
     OPEN_METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -73,7 +73,7 @@ def _help(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """One family over the rows of a layout: a prepared prefix a row, None for no series there."""
+    """One family over the rows of a layout: one prepared prefix per row, None for no series."""
 
     metric: Metric[Any]
     prefixes: tuple[str | None, ...]
@@ -85,10 +85,10 @@ class Family:
         return cls(metric=metric, prefixes=tuple(prefixes))
 
     def lines(self, column: Column) -> str:
-        """Return the lines of the values that are there, without a header.
+        """Return the lines of the known values, without a header.
 
-        A NaN, the one value that differs from itself, is written no more than a None is: this is
-        the last place that every value passes.
+        Neither None nor NaN, the one value that differs from itself, is written: this is the last
+        place that every value passes.
         """
         return "".join(
             [

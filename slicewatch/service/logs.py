@@ -1,11 +1,38 @@
-"""Logs: one JSON object a line on standard error, or columns for people on a terminal."""
+"""Logs: one JSON object per line on standard error, or columns for people on a terminal.
+
+Modules take their logger from here instead of importing structlog, which would load rich.
+"""
 
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-import structlog
+
+@contextmanager
+def _hidden(module: str) -> Iterator[None]:
+    """Let imports of a module fail for a while."""
+    present = sys.modules.get(module)
+    sys.modules[module] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules[module]
+        if present is not None:
+            sys.modules[module] = present
+
+
+# Where structlog finds rich it loads it for tracebacks that we do not use: 5 MB on every node.
+with _hidden("rich"):
+    import structlog
 
 LEVELS = ("debug", "info", "warning", "error")
+
+
+def logger(name: str) -> structlog.typing.FilteringBoundLogger:
+    """Return the logger of a module; it may be taken before ``configure`` is called."""
+    found: structlog.typing.FilteringBoundLogger = structlog.get_logger(name)
+    return found
 
 
 def configure(level: str = "info", *, json: bool | None = None) -> None:
@@ -16,17 +43,17 @@ def configure(level: str = "info", *, json: bool | None = None) -> None:
         json: force JSON lines or columns; by default JSON unless standard error is a terminal.
 
     Raises:
-        ValueError: there is no such level.
+        ValueError: the level does not exist.
     """
     if level not in LEVELS:
-        raise ValueError(f"{level!r} is no log level; choose from {', '.join(LEVELS)}")
+        raise ValueError(f"{level!r} is not a valid log level; choose from {', '.join(LEVELS)}")
     terminal = sys.stderr.isatty()
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    # Plain, since the default for terminals prints every local variable, secrets included.
+    # Plain, since the default for terminals prints all local variables, secrets included.
     renderer: structlog.typing.Processor = structlog.dev.ConsoleRenderer(
         colors=terminal, exception_formatter=structlog.dev.plain_traceback
     )

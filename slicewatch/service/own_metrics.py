@@ -20,12 +20,12 @@ from slicewatch.catalog.model import Kind, Metric, Own
 
 M = TypeVar("M", bound=MetricWrapperBase)
 
-# A ``_created`` series beside each counter would be one that the catalog does not declare.
+# The catalog does not declare the ``_created`` series that each counter would have.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class OwnMetrics:
-    """The metrics of one process: those that its origin declares, and the interpreter's."""
+    """The metrics of one process: those of its origin, and the interpreter's."""
 
     def __init__(self, origin: Own) -> None:
         self.registry = CollectorRegistry(auto_describe=True)

@@ -1,4 +1,4 @@
-"""HTTP servers: start, stop, health endpoints. Handlers only ever give out what is ready."""
+"""HTTP servers: start, stop, health endpoints. Handlers only serve what is ready."""
 
 import re
 import socket
@@ -23,10 +23,10 @@ class Address:
 
     @classmethod
     def parse(cls, text: object) -> "Address":
-        """Return the address of a text; raise ``ValueError`` if it is none."""
+        """Return the address of a text; raise ``ValueError`` if it is not one."""
         parts = _ADDRESS.fullmatch(str(text).strip())
         if parts is None or int(parts["port"]) > 65_535:
-            raise ValueError(f"{text!r} is no address; write it like :9400 or [::1]:9400")
+            raise ValueError(f"{text!r} is not a valid address; write it like :9400 or [::1]:9400")
         return cls(parts["bracketed"] or parts["plain"] or "", int(parts["port"]))
 
     def __str__(self) -> str:
@@ -43,10 +43,10 @@ _ADDRESS = re.compile(
 async def serving(
     app: web.Application, address: Address, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[Address]:
-    """Serve ``app`` while the body runs; yield the address it got (port 0 picks a free one).
+    """Serve ``app`` while the body runs; yield its address (port 0 picks a free one).
 
     Raises:
-        OSError: the address is taken or not ours.
+        OSError: the address is taken or belongs to another machine.
     """
     # Users with many groups and long selectors exceed aiohttp's defaults (128 headers, 8 kB
     # lines). Go clients keep an idle connection for 90 s: the server has to wait longer.
@@ -70,7 +70,7 @@ async def serving(
 
 def _site(runner: web.AppRunner, address: Address, tls: ssl.SSLContext | None) -> web.BaseSite:
     if address.host == "" and socket.has_dualstack_ipv6():
-        # One socket for both families; the loop would bind two, and port 0 would be two ports.
+        # One socket for both families: the loop would bind two, and port 0 would become two ports.
         listening = socket.create_server(
             ("", address.port), family=socket.AF_INET6, dualstack_ipv6=True
         )
@@ -92,7 +92,7 @@ def add_health(app: web.Application, ready: Mapping[str, Check]) -> None:
         name = request.match_info.get("check")
         if name is not None and name not in ready:
             return web.Response(
-                status=404, text=f"no check {name}; there are {', '.join(ready)}\n"
+                status=404, text=f"no check {name}; choose from {', '.join(ready)}\n"
             )
         chosen = ready if name is None else {name: ready[name]}
         faults = {key: fault for key, check in chosen.items() if (fault := check()) is not None}

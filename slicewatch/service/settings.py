@@ -2,14 +2,13 @@
 
 A setting is declared once, as a field made by ``setting``: flag, environment variable, file key,
 help text and reference page follow from it. Flags beat the environment, the environment beats
-the file, the file beats the default. An unknown flag or key is an error that names the nearest
-known one, and so is a variable that is all but one of ours; all errors of all sources are
-reported together.
+the file, the file beats the default. An unknown flag or key is an error that names the closest
+match, and so is a variable that is nearly one of ours; the errors of all sources are reported
+together.
 """
 
 import argparse
 import dataclasses
-import difflib
 import math
 import re
 import types
@@ -22,6 +21,8 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 import msgspec
 import yaml
 
+from slicewatch.suggestion import closest, did_you_mean
+
 ENVIRONMENT_PREFIX = "SLICEWATCH_"
 
 S = TypeVar("S")
@@ -29,7 +30,7 @@ T = TypeVar("T")
 
 
 class SettingsError(ValueError):
-    """The settings cannot be used; one line a fault, each with its source and what to do."""
+    """The settings cannot be used; one line per fault, with its source and what to do."""
 
     def __init__(self, faults: Iterable[str]) -> None:
         self.faults = tuple(faults)
@@ -38,7 +39,7 @@ class SettingsError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
-    """What is known of one setting besides its type and default."""
+    """What a setting declares besides its type and default."""
 
     help: str
     parse: Callable[[Any], Any] | None
@@ -55,11 +56,11 @@ def setting(
     """Declare a field of a settings dataclass.
 
     Args:
-        default: used where no source names the setting.
+        default: used where no source provides the setting.
         help: one or two sentences: what it does, its unit, why that default.
-        parse: turns what a source gave (text, or a value of the file) into the field's type;
+        parse: turns what a source provides (text, or a value from the file) into the field's type;
             raises ``ValueError`` saying what is expected. Default: by the annotation.
-        variable: environment variable, where it is not ``SLICEWATCH_`` and the field's name.
+        variable: environment variable, if not ``SLICEWATCH_`` and the field's name.
     """
     metadata = {"setting": Declaration(help=help, parse=parse, variable=variable)}
     if isinstance(default, dict | list | set):  # each instance its own, as dataclasses demand
@@ -83,7 +84,7 @@ def duration(value: object) -> float:
     else:
         seconds = math.inf
     if not math.isfinite(seconds):
-        raise ValueError(f"{value!r} is no duration; write it like 15s, 250ms or 1m30s")
+        raise ValueError(f"{value!r} is not a valid duration; write it like 15s, 250ms or 1m30s")
     return seconds
 
 
@@ -96,7 +97,7 @@ _DURATION = re.compile(rf"(?:{_PART.pattern})+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """One setting as every source sees it."""
+    """One setting, as every source sees it."""
 
     name: str
     annotation: Any
@@ -115,7 +116,7 @@ class Field:
 
     @property
     def default_text(self) -> str:
-        """Return the default as a flag would be given it; empty where it is nothing."""
+        """Return the default as it would be passed to the flag; empty for no default."""
         if isinstance(self.default, bool):
             return str(self.default).lower()
         if isinstance(self.default, dict):
@@ -126,13 +127,16 @@ class Field:
 
     def read(self, value: object) -> Any:  # noqa: ANN401 - the type is the field's annotation
         """Return the value in the field's type; raise ``ValueError`` if it cannot be."""
+        if isinstance(value, str) and not value.isprintable():
+            # Bytes that are not UTF-8 arrive as surrogates, and no page could be rendered.
+            raise ValueError(f"{value!r} has characters that cannot be shown")
         if self.declaration.parse is not None:
             return self.declaration.parse(value)
         try:
             return msgspec.convert(_shaped(value, self.annotation), self.annotation, strict=False)
         except msgspec.ValidationError as error:
             hint = "; write true or false" if self.annotation is bool else ""
-            raise ValueError(f"{value!r} does not fit: {error}{hint}") from error
+            raise ValueError(f"{value!r} is not valid: {error}{hint}") from error
 
 
 def fields(cls: type) -> tuple[Field, ...]:
@@ -197,28 +201,28 @@ def _from_flags(
     except argparse.ArgumentError as error:
         return {}, [f"flag {error.argument_name}: {error.message}"]
     flags = [f.flag for f in known] + ["--config"]
-    faults = [f"unknown argument {a}{_nearest(a.partition('=')[0], flags)}" for a in unknown]
+    faults = [f"unknown argument {a}{did_you_mean(a.partition('=')[0], flags)}" for a in unknown]
     return dict(vars(values)), faults
 
 
 def _mistyped_variables(known: Sequence[Field], environment: Mapping[str, str]) -> list[str]:
-    """Refuse near misses only: other processes of ours and the kubelet use the prefix too."""
+    """Refuse near misses only: the prefix is also used by our other processes and the kubelet."""
     variables = {f.variable for f in known} | {ENVIRONMENT_PREFIX + "CONFIG"}
     names = {v.removeprefix(ENVIRONMENT_PREFIX): v for v in variables}
     faults = []
     ours = (v for v in environment if v.startswith(ENVIRONMENT_PREFIX))
     for variable in sorted(v for v in ours if not _SERVICE_LINK.search(v)):
         name = variable.removeprefix(ENVIRONMENT_PREFIX)
-        close = difflib.get_close_matches(name, names, n=1, cutoff=0.8)
+        close = closest(name, names, cutoff=0.8)
         if variable not in variables and close:
             faults.append(
-                f"environment {variable}: unknown variable; did you mean {names[close[0]]}?"
+                f"environment {variable}: unknown variable; did you mean {names[close]}?"
             )
     return faults
 
 
-# The kubelet tells every pod of each service in its namespace by such variables, of ours too:
-# the Service slicewatch-exporter is SLICEWATCH_EXPORTER_SERVICE_HOST and so on.
+# The kubelet announces each service of the namespace to every pod in such variables, ours too:
+# the Service slicewatch-exporter becomes SLICEWATCH_EXPORTER_SERVICE_HOST and so on.
 _SERVICE_LINK = re.compile(
     r"_SERVICE_HOST$|_SERVICE_PORT(_\w+)?$|_PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?$"
 )
@@ -227,7 +231,7 @@ _SERVICE_LINK = re.compile(
 def _from_file(path: Path, known: Sequence[Field], faults: list[str]) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
-        # YAML knows no tabs, with which JSON may be indented.
+        # YAML does not allow tabs, with which JSON may be indented.
         content = msgspec.json.decode(text) if path.suffix == ".json" else yaml.safe_load(text)
     except OSError as error:
         faults.append(f"file {path}: cannot be read: {error.strerror}")
@@ -238,11 +242,11 @@ def _from_file(path: Path, known: Sequence[Field], faults: list[str]) -> dict[st
     if content is None:
         return {}
     if not isinstance(content, dict):
-        faults.append(f"file {path}: must hold settings by name, not {type(content).__name__}")
+        faults.append(f"file {path}: must map names to settings, not {type(content).__name__}")
         return {}
     names = {f.name for f in known}
     unknown = [key for key in content if key not in names]
-    faults += [f"file {path}: unknown key {k!r}{_nearest(str(k), names)}" for k in unknown]
+    faults += [f"file {path}: unknown key {k!r}{did_you_mean(str(k), names)}" for k in unknown]
     values = {key: value for key, value in content.items() if key in names}
     return _read(known, values, lambda f: f"file {path}: {f.name}", faults)
 
@@ -279,10 +283,5 @@ def _shaped(value: object, annotation: object) -> object:
 def _pair(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals:
-        raise ValueError(f"{text!r} is no pair; write it like name=value,name=value")
+        raise ValueError(f"{text!r} is not a valid pair; write it like name=value,name=value")
     return key.strip(), value.strip()
-
-
-def _nearest(word: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean {close[0]}?" if close else ""

@@ -1,4 +1,4 @@
-"""How a process runs: one root coroutine on uvloop, ended by SIGTERM or SIGINT.
+"""How a process runs: one root coroutine on uvloop, stopped by SIGTERM or SIGINT.
 
 All tasks live in ``asyncio.TaskGroup``s below that coroutine, so that one that fails ends the
 process with its error instead of leaving a half-alive one behind.
@@ -6,40 +6,50 @@ process with its error instead of leaving a half-alive one behind.
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Callable, Coroutine
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
-import structlog
 import uvloop
 
-log = structlog.get_logger(__name__)
+from slicewatch.service import logs
+
+Main = Callable[[], Coroutine[Any, Any, None]]
+
+log = logs.logger(__name__)
 
 
 def run(
-    main: Callable[[], Coroutine[Any, Any, None]],
+    main: Main,
     *,
-    mendable: tuple[type[Exception], ...] = (),
+    name: str = "slicewatch",
+    user_errors: tuple[type[Exception], ...] = (),
 ) -> int:
     """Run ``main`` until it returns, fails or a signal asks to stop; return the exit status.
 
     Args:
         main: the root of all tasks.
-        mendable: errors that whoever started the process can mend, such as a port that is taken:
-            raised as they are, for the caller to say in a line. Others are logged with their
-            trace.
+        name: what error messages begin with.
+        user_errors: errors that whoever started the process can fix, such as a taken port:
+            reported in one line, status 2. Any other is logged with its traceback, status 1.
     """
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_until_signal(main))
     except Exception as error:
         leaves = _leaves(error)
-        for leaf in leaves:
-            if isinstance(leaf, mendable):
-                raise leaf from None
+        if of_user := [leaf for leaf in leaves if isinstance(leaf, user_errors)]:
+            return refuse(name, of_user)
         log.exception("stopped by an error", errors=[repr(e) for e in leaves])
         return 1
     return 0
+
+
+def refuse(name: str, faults: Iterable[object]) -> int:
+    """Write one line per fault to standard error; return the exit status 2."""
+    sys.stderr.writelines(f"{name}: {fault}\n" for fault in faults)
+    return 2
 
 
 def _leaves(error: BaseException) -> list[BaseException]:
@@ -48,7 +58,7 @@ def _leaves(error: BaseException) -> list[BaseException]:
     return [error]
 
 
-async def _until_signal(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+async def _until_signal(main: Main) -> None:
     loop = asyncio.get_running_loop()
     task = loop.create_task(main(), name=getattr(main, "__name__", "main"))
     stopped_by: list[str] = []
@@ -71,7 +81,7 @@ async def _until_signal(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
 async def background(
     *tasks: tuple[str, Coroutine[Any, Any, None]],
 ) -> AsyncIterator[asyncio.TaskGroup]:
-    """Run named tasks beside the body; cancel them when it ends; let none fail unseen."""
+    """Run named tasks alongside the body, and cancel them when it ends; no failure goes unseen."""
     async with asyncio.TaskGroup() as group:
         started = [group.create_task(coroutine, name=name) for name, coroutine in tasks]
         try:

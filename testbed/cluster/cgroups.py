@@ -1,6 +1,6 @@
 """The kubelet's cgroups: the one thing of a cluster that does not end with its namespaces.
 
-Only empty groups are ever removed, so nothing that runs can be harmed by it.
+Only empty groups are ever removed, so no running process can be harmed.
 """
 
 from pathlib import Path
@@ -14,12 +14,12 @@ _REMOVE_SECONDS: Final = 15.0
 
 
 def pod_groups() -> list[Path]:
-    """The kubelet's top groups, of every hierarchy: v1's controllers, v2 and the hybrid."""
+    """Return the kubelet's top groups, of every hierarchy: v1's controllers, v2 and the hybrid."""
     return sorted({*_MOUNT.glob(_NAME), *_MOUNT.glob(f"*/{_NAME}")})
 
 
 def members() -> set[int]:
-    """Processes in those groups."""
+    """Return the processes in those groups."""
     return {
         int(pid)
         for top in pod_groups()
@@ -29,7 +29,7 @@ def members() -> set[int]:
 
 
 def remove() -> None:
-    """Remove those groups; they must have no processes left, or about to be gone."""
+    """Remove those groups, whose processes must have ended or be about to."""
     waiting.until(_removed, what=f"{_NAME} cgroups to be empty", seconds=_REMOVE_SECONDS)
 
 
@@ -39,7 +39,7 @@ def _removed() -> bool:
         for group in sorted([top, *groups], key=lambda path: len(path.parts), reverse=True):
             try:
                 group.rmdir()
-            except OSError:  # Busy until the kernel has buried its last process.
+            except OSError:  # Busy until the kernel has reaped its last process.
                 continue
     return not pod_groups()
 
@@ -47,5 +47,5 @@ def _removed() -> bool:
 def _read(listing: Path) -> str:
     try:
         return listing.read_text()
-    except OSError:  # The group went away meanwhile.
+    except OSError:  # The group has disappeared in the meantime.
         return ""

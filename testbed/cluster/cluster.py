@@ -1,4 +1,4 @@
-"""A whole cluster: starts its parts in order, hands out what a test needs, leaves nothing."""
+"""A whole cluster: starts its parts in order, provides what a test needs, leaves nothing."""
 
 import json
 import sys
@@ -13,7 +13,6 @@ from testbed.cluster import (
     control_plane,
     device_plugin,
     init,
-    kubeconfig,
     node,
     pki,
     processes,
@@ -30,20 +29,20 @@ _ADMIN: Final = "admin"
 
 
 class Cluster:
-    """One running node with its control plane. Make it by ``start``, as a context manager."""
+    """One running node with its control plane. Created by ``start``, as a context manager."""
 
     node_address: Final = init.ADDRESS
     node_name: Final = node.NAME
     server: Final = control_plane.SERVER
     pod_resources_socket: Final = node.POD_RESOURCES_SOCKET
-    """As processes on the node see it; ``outside`` tells where it lies for the test itself."""
+    """As processes on the node see it; ``outside`` gives the path for the test itself."""
 
     def __init__(self, place: Workplace, namespaces: Namespaces) -> None:
         self._place = place
         self._namespaces = namespaces
         self._kubeconfigs: dict[str, Path] = {}
         self.init = namespaces.init
-        """The node's PID 1, by its number outside."""
+        """The node's PID 1, by its number outside the node."""
         self.folder = place.folder
         self.logs = place.logs
         self.pki = pki.Pki(place.folder / "pki")
@@ -56,10 +55,10 @@ class Cluster:
 
     @staticmethod
     def prepare() -> None:
-        """Install and build whatever is missing; minutes the first time, nothing after.
+        """Install and build whatever is missing; takes minutes the first time, no time later.
 
         Raises:
-            Unavailable: This machine cannot run a cluster; the message says what is missing.
+            Unavailable: this machine cannot run a cluster; the message says what is missing.
         """
         requirements.check()
         for program in (*control_plane.PROGRAMS, *node.PROGRAMS, "kubectl"):
@@ -77,14 +76,14 @@ class Cluster:
         """Start a cluster and return when its node is Ready.
 
         Args:
-            hpa_sync_seconds: How often the HPA controller looks at its metrics.
-            apiserver_flags: Further flags of the API server.
-            controller_manager_flags: Further flags of the controller manager.
-            kubelet_settings: Fields of KubeletConfiguration that differ.
+            hpa_sync_seconds: how often the HPA controller looks at its metrics.
+            apiserver_flags: further flags of the API server.
+            controller_manager_flags: further flags of the controller manager.
+            kubelet_settings: fields of KubeletConfiguration that differ.
 
         Raises:
-            Unavailable: This machine cannot run it; the message says what is missing.
-            ClusterError: It did not come up; the message shows the log.
+            Unavailable: this machine cannot run it; the message says what is missing.
+            ClusterError: it did not come up; the message shows the log.
         """
         cls.prepare()
         sync = f"--horizontal-pod-autoscaler-sync-period={hpa_sync_seconds}s"
@@ -101,7 +100,7 @@ class Cluster:
         return cluster
 
     def stop(self) -> None:
-        """End every process and remove everything that the cluster made."""
+        """End every process and remove everything that the cluster created."""
         with ExitStack() as undo:
             undo.callback(self._place.release)
             undo.callback(self._place.sweep)
@@ -121,7 +120,7 @@ class Cluster:
     def kubeconfig(
         self, name: str = _ADMIN, *, user: str | None = None, organizations: Sequence[str] = ()
     ) -> Path:
-        """A kubeconfig for use on the node: ``admin``, or of ``user`` in those groups.
+        """Return a kubeconfig for use on the node, of ``admin`` or of ``user`` in those groups.
 
         A user may be a service account: ``system:serviceaccount:<namespace>:<name>``.
         """
@@ -130,24 +129,18 @@ class Cluster:
             self._kubeconfigs[name] = made
         return self._kubeconfigs[name]
 
-    def kubeconfig_of_token(self, name: str, token: str) -> Path:
-        """A kubeconfig that carries a token, such as ``kubectl create token`` gives."""
-        return kubeconfig.with_token(
-            self.folder / f"{name}.kubeconfig", server=self.server, token=token, ca=self.pki.ca
-        )
-
     def kubectl(self, *arguments: str, stdin: str | None = None, as_user: str = _ADMIN) -> str:
-        """Run kubectl on the node and give what it wrote.
+        """Run kubectl on the node and return its output.
 
         Raises:
-            ClusterError: It failed; with what it wrote to stderr.
+            ClusterError: it failed; with its standard error.
         """
         program = str(binaries.binary("kubectl"))
         command = [program, f"--kubeconfig={self.kubeconfig(as_user)}", *arguments]
         return self._namespaces.run(command, stdin=stdin)
 
     def get(self, *arguments: str) -> dict[str, Any]:
-        """The object or list that ``kubectl get`` finds."""
+        """Return the object or list that ``kubectl get`` finds."""
         found: dict[str, Any] = json.loads(self.kubectl("get", *arguments, "--output=json"))
         return found
 
@@ -166,9 +159,9 @@ class Cluster:
         seconds: float = _READY_SECONDS,
         log: str | None = None,
     ) -> T:
-        """Repeat ``attempt`` until it answers something true, and give that answer.
+        """Repeat ``attempt`` until it returns something true, and return that.
 
-        One that raises ClusterError, as for what does not exist yet, is repeated as well; a
+        One that raises ClusterError, because something does not exist yet, is repeated as well; a
         failure shows the end of the named log.
         """
 
@@ -182,26 +175,26 @@ class Cluster:
         return waiting.until(tolerant, what=what, seconds=seconds, log=path)
 
     def enter_command(self, command: Sequence[str]) -> list[str]:
-        """The arguments that run a command on the node, for a caller who starts it himself."""
+        """Return the arguments that run a command on the node, for callers that start it."""
         return self._namespaces.enter_command(command)
 
     def run(self, *command: str, stdin: str | None = None) -> str:
-        """Run a short command on the node and give what it wrote."""
+        """Run a short command on the node and return its output."""
         return self._namespaces.run(command, stdin=stdin)
 
     def popen(
         self, command: Sequence[str], *, log: str, env: Mapping[str, str] | None = None
     ) -> processes.NodeProcess:
-        """Start a process on the node, ended with the cluster; it writes ``logs/<log>.log``.
+        """Start a process on the node, which ends with the cluster and logs to ``logs/<log>.log``.
 
-        Its environment is the node's own and ``env``; its working folder is ``/``.
+        Its environment is the node's own plus ``env``; its working directory is ``/``.
         """
         return self._namespaces.popen(command, log=log, env=env)
 
     def outside(self, path: str) -> Path:
-        """Where a path under the node's /run or /var/lib/kubelet lies for the test itself.
+        """Return the path outside of something under the node's /run or /var/lib/kubelet.
 
-        Unix sockets there can be connected to: a path does not care for network namespaces.
+        Unix sockets there can be connected to: paths are independent of network namespaces.
         """
         if not path.startswith(init.PRIVATE_FOLDERS):
             return Path(path)
@@ -214,7 +207,7 @@ class Cluster:
     def start_device_plugin(
         self, resource: str, devices: Sequence[str], *, seconds: float = _READY_SECONDS
     ) -> processes.NodeProcess:
-        """Offer devices to the kubelet, and return when the node says that they are allocatable."""
+        """Offer devices to the kubelet, and return once the node lists them as allocatable."""
         command = [sys.executable, "-m", device_plugin.__name__, f"--resource={resource}"]
         log = f"device-plugin-{resource.replace('/', '-')}"
         plugin = self.popen([*command, *(f"--device={device}" for device in devices)], log=log)
@@ -228,7 +221,7 @@ class Cluster:
         return plugin
 
     def restart_kubelet(self) -> None:
-        """End the kubelet and start it anew; pods keep running, device plugins register again."""
+        """Restart the kubelet; pods keep running, device plugins register again."""
         self._node.restart_kubelet(self._kubelet_kubeconfig())
 
     def _bring_up(

@@ -1,4 +1,4 @@
-"""etcd, API server, controller manager and scheduler: their arguments, order and readiness."""
+"""etcd, API server, controller manager and scheduler: arguments, order and readiness."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,14 +27,14 @@ _FRONT_PROXY_CLIENT: Final = "front-proxy-client"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlPlane:
-    """What the control plane's processes have in common."""
+    """What the processes of the control plane have in common."""
 
     namespaces: Namespaces
     pki: pki.Pki
     folder: Path
 
     def kubeconfig(self, name: str, user: str, organizations: Sequence[str] = ()) -> Path:
-        """Write the kubeconfig of a user known by a client certificate."""
+        """Write a kubeconfig for a user with a client certificate."""
         return kubeconfig.with_certificate(
             self.folder / f"{name}.kubeconfig",
             server=SERVER,
@@ -49,7 +49,7 @@ class ControlPlane:
         apiserver_flags: Sequence[str],
         controller_manager_flags: Sequence[str],
     ) -> None:
-        """Start everything, and return when the API server is ready."""
+        """Start everything, and return once the API server is ready."""
         self._start("etcd", self._etcd())
         server = self._start("kube-apiserver", [*self._apiserver(), *apiserver_flags])
 
@@ -79,7 +79,7 @@ class ControlPlane:
             f"--listen-client-urls={_ETCD}",
             f"--advertise-client-urls={_ETCD}",
             "--listen-peer-urls=http://127.0.0.1:2380",
-            "--unsafe-no-fsync",  # The state lives as long as the test; disks are slow.
+            "--unsafe-no-fsync",  # The state lives no longer than the test, and disks are slow.
         ]
 
     def _apiserver(self) -> list[str]:
@@ -132,7 +132,7 @@ class ControlPlane:
         return [
             *self._client_flags("controller-manager", "system:kube-controller-manager"),
             "--use-service-account-credentials",
-            # Each controller asks the API server as it starts; the default rate makes that slow.
+            # Each controller queries the API server as it starts, slowly at the default rate limit.
             "--kube-api-qps=200",
             "--kube-api-burst=400",
             f"--service-account-private-key-file={self.pki.service_account_key}",

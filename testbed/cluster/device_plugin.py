@@ -1,8 +1,8 @@
-"""A device plugin for GPUs that are not there: the kubelet allocates ids that a test chose.
+"""A device plugin for fake GPUs: the kubelet allocates ids that a test chose.
 
 Runs on the node as ``python -m testbed.cluster.device_plugin --resource nvidia.com/gpu
---device GPU-aaaa``. It registers again whenever the kubelet starts anew, which is when the
-kubelet removes the plugin's socket. The messages are generated in the checkout's root::
+--device GPU-aaaa``. It registers again whenever the kubelet restarts, which is when the kubelet
+removes the plugin's socket. The messages are generated in the checkout's root::
 
     proto=testbed/cluster/device_plugin
     python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. $proto.proto
@@ -39,7 +39,7 @@ class Plugin:
         self._devices = devices
 
     def serve(self, stop: threading.Event) -> None:
-        """Serve and register, again after every start of the kubelet, until told to stop."""
+        """Serve and register, again after every start of the kubelet, until stopped."""
         while not stop.is_set():
             server = self._started()
             try:
@@ -74,7 +74,7 @@ class Plugin:
             try:
                 register(request, timeout=_REGISTER_SECONDS)
             except grpc.RpcError as error:
-                print(f"not registered, the kubelet may be starting: {error}", flush=True)
+                print(f"not registered; the kubelet may be starting: {error}", flush=True)
                 return False
         print(f"registered {self.resource}", flush=True)
         return True
@@ -108,7 +108,7 @@ class Plugin:
     def _list_and_watch(
         self, _request: messages.Empty, context: grpc.ServicerContext
     ) -> Iterator[messages.ListAndWatchResponse]:
-        # The list never changes; were the stream to end, the plugin would count as dead.
+        # The list never changes; if the stream ended, the plugin would count as dead.
         ended = threading.Event()
         context.add_callback(ended.set)
         devices = [messages.Device(id=device, health="Healthy") for device in self._devices]
@@ -133,14 +133,14 @@ def _wait_while(condition: Callable[[], bool], stop: threading.Event) -> None:
 
 
 def _visible(device_ids: Sequence[str]) -> str:
-    # Replicas of one GPU are one GPU to the container.
+    # To the container, replicas of one GPU are one GPU.
     return ",".join(dict.fromkeys(device.split(_REPLICA_MARK)[0] for device in device_ids))
 
 
 def _main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--resource", required=True, help="such as nvidia.com/mig-1g.10gb")
-    parser.add_argument("--device", action="append", required=True, help="an id, once for each")
+    parser.add_argument("--resource", required=True, help="for example nvidia.com/mig-1g.10gb")
+    parser.add_argument("--device", action="append", required=True, help="a device id; repeatable")
     arguments = parser.parse_args()
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())

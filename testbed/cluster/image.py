@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 PAUSE: Final = "localhost/slicewatch-pause:1"
-"""The image of sandboxes and of test workloads; pods use it with ``imagePullPolicy: Never``."""
+"""The image of sandboxes and test workloads; pods use it with ``imagePullPolicy: Never``."""
 _PROGRAM: Final = "pause"
 
 

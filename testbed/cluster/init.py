@@ -1,8 +1,8 @@
-"""PID 1 of the node: makes it of fresh namespaces, then waits for the harness to end.
+"""PID 1 of the node: sets it up in fresh namespaces, then waits for the harness to end.
 
 It is started by ``unshare`` and ends when its input does, which is when the harness closes it or
 dies, however it dies; the kernel then ends every process on the node. It must import nothing but
-the standard library, since it is in the way of every start.
+the standard library, since every start waits for it.
 """
 
 import os
@@ -23,7 +23,7 @@ PRIVATE_FOLDERS: Final = (
     "/var/log/containers",
     "/var/log/pods",
 )
-"""Folders that kubelet and containerd insist on: the node has its own in their place."""
+"""Folders that kubelet and containerd insist on: the node mounts its own over them."""
 _SHARED_FOLDERS: Final = ("/run", "/var/lib/kubelet")
 _NETWORK_SETTINGS: Final = {
     "net/ipv4/ip_forward": "1",
@@ -40,11 +40,11 @@ _MACHINE_SETTINGS: Final = {
 
 
 def main(node: Path) -> None:
-    """Make the node, say that it is ready, and hold it until the input ends."""
+    """Set up the node, report that it is ready, and keep it until the input ends."""
     for folder in PRIVATE_FOLDERS:
         _mount("--bind", str(node / folder.lstrip("/")), folder)
     for folder in _SHARED_FOLDERS:
-        # Mounts that the kubelet makes must be seen by containerd and by pods.
+        # The kubelet's mounts must be visible to containerd and to pods.
         _mount("--make-rshared", folder)
     _shadow_machine_settings(node)
     _make_network()
@@ -53,7 +53,7 @@ def main(node: Path) -> None:
 
 
 def _make_network() -> None:
-    # A bridge, as kernels without the dummy type have it; the pods' CNI plugin shares it.
+    # A bridge, because some kernels lack the dummy type; the pods' CNI plugin shares it.
     for command in (
         "link set lo up",
         f"link add {BRIDGE} type bridge",
@@ -70,7 +70,7 @@ def _make_network() -> None:
 
 
 def _shadow_machine_settings(node: Path) -> None:
-    # The kubelet would change these for the whole machine. It finds them as it wants them here.
+    # The kubelet would change these for the whole machine, so it must find them as it wants them.
     for name, value in _MACHINE_SETTINGS.items():
         setting = Path("/proc/sys", name)
         if setting.exists():
@@ -80,7 +80,7 @@ def _shadow_machine_settings(node: Path) -> None:
 
 
 def _hold() -> None:
-    # Orphans of containerd become children of PID 1, so it has to bury them.
+    # Orphans of containerd become children of PID 1, which has to reap them.
     wake_reader, wake_writer = os.pipe()
     os.set_blocking(wake_writer, False)
     signal.set_wakeup_fd(wake_writer, warn_on_full_buffer=False)

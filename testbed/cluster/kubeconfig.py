@@ -1,4 +1,4 @@
-"""Kubeconfig files, by which programs find the API server and say who they are."""
+"""Kubeconfig files, which tell programs where the API server is and who they are."""
 
 import json
 from pathlib import Path
@@ -8,17 +8,8 @@ from testbed.cluster import pki
 
 
 def with_certificate(path: Path, *, server: str, client: pki.Certificate, ca: Path) -> Path:
-    """Write a kubeconfig of a user known by a client certificate."""
+    """Write a kubeconfig for a user with a client certificate."""
     user = {"client-certificate": str(client.certificate), "client-key": str(client.key)}
-    return _write(path, server, ca, user)
-
-
-def with_token(path: Path, *, server: str, token: str, ca: Path) -> Path:
-    """Write a kubeconfig of a service account known by its token."""
-    return _write(path, server, ca, {"token": token})
-
-
-def _write(path: Path, server: str, ca: Path, user: dict[str, str]) -> Path:
     config: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": "Config",

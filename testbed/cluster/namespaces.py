@@ -1,4 +1,4 @@
-"""The node: network, mount and PID namespaces of its own, and processes started in them."""
+"""The node: its own network, mount and PID namespaces, and processes started in them."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ _START_SECONDS: Final = 15.0
 
 
 class Namespaces:
-    """Fresh namespaces, held open by their PID 1 until closed."""
+    """Fresh namespaces, kept open by their PID 1 until closed."""
 
     def __init__(
         self, place: Workplace, unshare: subprocess.Popen[bytes], identity: processes.Identity
@@ -24,11 +24,11 @@ class Namespaces:
         self._unshare = unshare
         self._started: list[processes.NodeProcess] = []
         self.init = identity
-        """The node's PID 1, by its number outside."""
+        """The node's PID 1, by its number outside the node."""
 
     @classmethod
     def open(cls, place: Workplace) -> Self:
-        """Make the namespaces, mounts and network of the node."""
+        """Create the namespaces, mounts and network of the node."""
         log = place.logs / "init.log"
         with log.open("wb") as errors:
             unshare = subprocess.Popen(
@@ -43,7 +43,7 @@ class Namespaces:
         if said != init.READY:
             unshare.kill()
             unshare.wait()
-            raise waiting.ClusterError(f"the node was not made:\n{waiting.tail(log)}")
+            raise waiting.ClusterError(f"the node could not be set up:\n{waiting.tail(log)}")
         child = waiting.until(
             lambda: processes.child_of(unshare.pid), what="PID 1", seconds=_START_SECONDS
         )
@@ -52,7 +52,7 @@ class Namespaces:
         return cls(place, unshare, identity)
 
     def enter_command(self, command: Sequence[str]) -> list[str]:
-        """The arguments that run a command on the node; its working folder will be ``/``."""
+        """Return the arguments that run a command on the node, in the working directory ``/``."""
         return ["nsenter", "-t", str(self.init.pid), "-n", "-m", "-p", "--", *command]
 
     def popen(
@@ -60,7 +60,7 @@ class Namespaces:
     ) -> processes.NodeProcess:
         """Start a process on the node; its output goes to ``logs/<log>.log``.
 
-        Of the caller's environment it gets nothing but what ``env`` says.
+        It inherits nothing from the caller's environment; it gets only ``env``.
         """
         path = self._place.logs / f"{log}.log"
         with path.open("ab") as output:
@@ -83,10 +83,10 @@ class Namespaces:
         stdin: str | None = None,
         seconds: float = waiting.COMMAND_SECONDS,
     ) -> str:
-        """Run a short command on the node and give what it wrote.
+        """Run a short command on the node and return its output.
 
         Raises:
-            ClusterError: It failed or hung; with what it wrote to stderr.
+            ClusterError: it failed or hung; with its standard error.
         """
         try:
             done = subprocess.run(
@@ -100,14 +100,16 @@ class Namespaces:
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise waiting.ClusterError(f"{' '.join(command)}: no end in {seconds:g} s") from error
+            raise waiting.ClusterError(
+                f"{' '.join(command)}: did not end within {seconds:g} s"
+            ) from error
         if done.returncode:
             said = done.stderr.strip() or done.stdout.strip()
             raise waiting.ClusterError(f"{' '.join(command)}: status {done.returncode}: {said}")
         return done.stdout
 
     def close(self) -> None:
-        """End PID 1 and with it every process of the node, and wait until all are gone."""
+        """End PID 1, and with it every process of the node, and wait until all are gone."""
         self.init.kill()
         for process in self._started:
             process.wait()
@@ -129,7 +131,7 @@ _UNSHARE: Final = (
 
 
 def environment(home: Path) -> dict[str, str]:
-    """What processes on the node see: no proxies or settings of whoever runs the tests."""
+    """Return the node's environment, without proxies or settings of whoever runs the tests."""
     return {
         "PATH": requirements.SEARCH_PATH,
         "HOME": str(home),

@@ -22,13 +22,13 @@ _SOCKET_SECONDS: Final = 30.0
 
 @dataclass(kw_only=True)
 class Node:
-    """containerd, kubelet and kube-proxy, each started once its input is there."""
+    """containerd, kubelet and kube-proxy, each started once its input exists."""
 
     namespaces: Namespaces
     pki: pki.Pki
     folder: Path
     private: Path
-    """Where the node's own /run and /var/lib/kubelet lie, seen from outside."""
+    """Where the node's own /run and /var/lib/kubelet are, seen from outside."""
     kubelet_settings: Mapping[str, Any] = field(default_factory=dict)
     _kubelet: processes.NodeProcess | None = None
 
@@ -71,7 +71,7 @@ class Node:
         )
 
     def restart_kubelet(self, kubeconfig: Path) -> None:
-        """End the kubelet and start it anew, as an update of a node does; pods keep running."""
+        """Restart the kubelet, as an update of a node does; pods keep running."""
         if self._kubelet is not None:
             self._kubelet.end()
         self.start_kubelet(kubeconfig)
@@ -85,7 +85,7 @@ class Node:
                 "--proxy-mode=iptables",
                 f"--hostname-override={NAME}",
                 f"--cluster-cidr={_POD_NETWORK}",
-                "--conntrack-max-per-core=0",  # That limit is the machine's, not the node's.
+                "--conntrack-max-per-core=0",  # That limit belongs to the machine, not to the node.
             ],
             log="kube-proxy",
         )
@@ -152,13 +152,13 @@ def _kubelet_config(folder: Path, ca: Path, serving: pki.Certificate) -> dict[st
         "cgroupDriver": "cgroupfs",
         "failCgroupV1": False,
         "failSwapOn": False,
-        # cadvisor does not find the root file system in these namespaces.
+        # cadvisor cannot find the root file system in these namespaces.
         "localStorageCapacityIsolation": False,
-        # A full disk of the machine is not the tests' concern: no evictions, no lost images.
+        # A full disk must not affect the tests: no evictions, no lost images.
         "evictionHard": {"memory.available": "100Mi"},
         "imageGCHighThresholdPercent": 100,
         "clusterDomain": "cluster.local",
         "clusterDNS": [_CLUSTER_DNS],
         "resolvConf": "",
-        "nodeStatusUpdateFrequency": "1s",  # New devices are seen by the scheduler that much later.
+        "nodeStatusUpdateFrequency": "1s",  # This is how much later the scheduler sees new devices.
     }

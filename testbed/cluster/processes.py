@@ -1,6 +1,6 @@
-"""Processes of the harness: told apart from others that reuse a number, and ended by number.
+"""Processes of the harness: distinguished from others that reuse a PID, and ended by PID.
 
-Nothing here looks a process up by its name; what is not proven to be ours is left alone.
+Nothing here looks up a process by name; what is not proven to be ours is left alone.
 """
 
 import os
@@ -22,7 +22,7 @@ _END_SECONDS: Final = 20.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """A process, not a number: numbers are reused, the pair with the start time is not."""
+    """A process, not a PID: PIDs are reused, but not together with the start time."""
 
     pid: int
     started_ticks: int
@@ -30,22 +30,22 @@ class Identity:
 
     @classmethod
     def of(cls, pid: int) -> Self:
-        """The process that has this number now.
+        """Return the process that has this PID now.
 
         Raises:
-            ProcessLookupError: There is none.
+            ProcessLookupError: there is none.
         """
         return cls(pid=pid, started_ticks=int(_stat(pid)[_START_FIELD]), boot_id=_boot_id())
 
     def alive(self) -> bool:
-        """Whether exactly this process still runs; one that only awaits its burial does not."""
+        """Whether exactly this process still runs; a zombie does not."""
         try:
             return Identity.of(self.pid) == self and _stat(self.pid)[_STATE_FIELD] != "Z"
         except ProcessLookupError:
             return False
 
     def kill(self) -> None:
-        """End this process at once, unless its number belongs to another one by now."""
+        """Kill this process, unless its PID belongs to another one by now."""
         if self.alive():
             try:
                 os.kill(self.pid, signal.SIGKILL)
@@ -57,7 +57,7 @@ class Identity:
 
 
 def child_of(pid: int) -> int | None:
-    """The first child of a process, or None; only in its own view of process numbers."""
+    """Return the first child of a process, or None; PIDs are those of its own namespace."""
     for entry in Path("/proc").iterdir():
         if not entry.name.isdecimal():
             continue
@@ -70,12 +70,12 @@ def child_of(pid: int) -> int | None:
 
 
 class NodeProcess(subprocess.Popen[bytes]):
-    """A process on the node. Signals reach it, not the nsenter that waits for it outside."""
+    """A process on the node. Signals go to it, not to the nsenter that waits for it outside."""
 
     log: Path
 
     def send_signal(self, sig: int) -> None:
-        """Signal the process on the node; nothing happens when it has ended."""
+        """Signal the process on the node; does nothing once it has ended."""
         if self.poll() is not None:
             return
         inner = child_of(self.pid)
@@ -86,7 +86,7 @@ class NodeProcess(subprocess.Popen[bytes]):
             os.kill(inner, sig)
 
     def end(self, *, seconds: float = _END_SECONDS) -> int:
-        """Ask the process to end, insist after the deadline, and give its exit status."""
+        """Terminate the process, kill it after the deadline, and return its exit status."""
         self.terminate()
         try:
             return self.wait(timeout=seconds)
@@ -95,7 +95,7 @@ class NodeProcess(subprocess.Popen[bytes]):
             return self.wait(timeout=seconds)
 
     def require_alive(self) -> None:
-        """Raise with the end of its log if the process has ended."""
+        """Raise, with the end of its log, if the process has ended."""
         if (status := self.poll()) is not None:
             raise waiting.ClusterError(
                 f"{self.log.stem} ended with status {status}:\n{waiting.tail(self.log)}"

@@ -1,4 +1,4 @@
-"""What the test cluster needs of the machine, looked for before anything is started."""
+"""What the test cluster needs from the machine, checked before anything is started."""
 
 import os
 import shutil
@@ -30,7 +30,7 @@ def check() -> None:
     """Make sure that a cluster can start here, installing Debian packages where that is possible.
 
     Raises:
-        Unavailable: With what is missing.
+        Unavailable: with what is missing.
     """
     if sys.platform != "linux" or os.geteuid() != 0:
         raise Unavailable("the test cluster needs root on Linux: namespaces, mounts, iptables")
@@ -44,17 +44,19 @@ def check() -> None:
 def check_unshared() -> None:
     """Make sure that no other kubelet runs here: the two would end one another's pods.
 
-    To be asked once what an earlier cluster left is swept away.
+    To be called once the remains of an earlier cluster are cleaned up.
     """
     if strangers := cgroups.members():
-        raise Unavailable(f"pods of another kubelet run here, processes {sorted(strangers)}")
+        raise Unavailable(
+            f"pods of another kubelet are running here, processes {sorted(strangers)}"
+        )
     for entry in Path("/proc").glob("[0-9]*/comm"):
         if _text(entry).strip() == "kubelet":
-            raise Unavailable(f"another kubelet runs here, process {entry.parent.name}")
+            raise Unavailable(f"another kubelet is running here, process {entry.parent.name}")
 
 
 def missing_packages() -> list[str]:
-    """Debian's names of what is not here."""
+    """Return the Debian packages that are missing."""
     missing = {
         package
         for program, package in _PACKAGES.items()
@@ -66,7 +68,7 @@ def missing_packages() -> list[str]:
 
 
 def cni_folder() -> Path | None:
-    """Where the CNI plugins are installed."""
+    """Return where the CNI plugins are installed."""
     return next((folder for folder in _CNI_FOLDERS if (folder / "bridge").exists()), None)
 
 
@@ -75,7 +77,7 @@ def _install(packages: list[str]) -> None:
     if apt is None:
         return
     command = [apt, "-o", "DPkg::Lock::Timeout=120", "install", "-y", "--no-install-recommends"]
-    # RUNLEVEL=1: the packages' own services must not start beside ours.
+    # RUNLEVEL=1: the packages' own services must not start next to ours.
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
     for attempt in ([*command, *packages], [apt, "update"], [*command, *packages]):
         done = subprocess.run(
@@ -98,7 +100,7 @@ def _check_namespaces() -> None:
         check=False,
     )
     if done.returncode:
-        raise Unavailable(f"no namespaces can be made here: {done.stderr.strip()}")
+        raise Unavailable(f"namespaces cannot be created here: {done.stderr.strip()}")
 
 
 def _text(path: Path) -> str:

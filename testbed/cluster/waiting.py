@@ -1,4 +1,4 @@
-"""Waiting for a condition with a deadline: the only place of the harness where time passes."""
+"""Waiting for a condition with a deadline: the only place where the harness lets time pass."""
 
 import time
 from collections.abc import Callable
@@ -13,7 +13,7 @@ _TAIL_LINES: Final = 30
 
 
 class ClusterError(Exception):
-    """The test cluster did not do what was asked; the message says what and shows the log."""
+    """The test cluster did not do what was asked; the message says what, and shows the log."""
 
 
 def until(
@@ -24,10 +24,10 @@ def until(
     log: Path | None = None,
     every_seconds: float = 0.1,
 ) -> T:
-    """Repeat ``attempt`` until it answers something true, and give that answer.
+    """Repeat ``attempt`` until it returns something true, and return that.
 
     Raises:
-        ClusterError: The deadline passed, or ``attempt`` raised it; with the tail of ``log``.
+        ClusterError: the deadline passed, or ``attempt`` raised it; with the tail of ``log``.
     """
     deadline = time.monotonic() + seconds
     while True:
@@ -40,7 +40,7 @@ def until(
 
 
 def tail(log: Path, lines: int = _TAIL_LINES) -> str:
-    """The last lines of a log, or why there are none."""
+    """Return the last lines of a log, or why there are none."""
     try:
         return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])
     except OSError as error:

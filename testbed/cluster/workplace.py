@@ -1,7 +1,7 @@
-"""Where a cluster keeps its files, one cluster at a time, and what is swept if it was killed.
+"""Where a cluster keeps its files, one cluster at a time, and the clean-up after a killed one.
 
-Everything that could outlive a killed harness is written down here before it is made: the first
-process of the node and the folders that were created for its mounts.
+Everything that could outlive a killed harness is recorded here before it is created: the first
+process of the node and the folders for its mounts.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ _LOCK_SECONDS: Final = 300.0
 
 
 class Workplace:
-    """The folder of the one cluster that this machine can hold, locked while it is held."""
+    """The folder of the one cluster that this machine can have, locked while in use."""
 
     def __init__(self, root: Path, lock: IO[str]) -> None:
         self._lock = lock
@@ -33,15 +33,15 @@ class Workplace:
 
     @classmethod
     def claim(cls, *, wait_seconds: float = _LOCK_SECONDS) -> Self:
-        """Wait for the lock, sweep up what a killed harness left, and make fresh folders.
+        """Wait for the lock, clean up after a killed harness, and create fresh folders.
 
         Raises:
-            Unavailable: Another harness kept the lock, or a kubelet of someone else runs here.
+            Unavailable: another harness kept the lock, or someone else's kubelet runs here.
         """
         root = Path(tempfile.gettempdir()) / "slicewatch-testbed"
         root.mkdir(mode=0o755, exist_ok=True)
         if root.stat().st_uid != os.geteuid():
-            # What stands in it is believed: it names a process to end.
+            # Its content is trusted: it names a process to end.
             raise Unavailable(f"{root} belongs to someone else")
         with ExitStack() as undo:
             lock = undo.enter_context((root / "lock").open("w"))
@@ -57,11 +57,11 @@ class Workplace:
         return place
 
     def record_init(self, identity: processes.Identity) -> None:
-        """Write down the first process of the node."""
+        """Record the first process of the node."""
         self._init_record.write_text(json.dumps(dataclasses.asdict(identity)))
 
     def sweep(self) -> None:
-        """End the recorded process and remove cgroups, folders and files. Twice is harmless."""
+        """End the recorded process and remove cgroups, folders and files. Idempotent."""
         if not self.folder.exists():
             return
         if self._init_record.exists():
@@ -72,7 +72,7 @@ class Workplace:
         shutil.rmtree(self.folder)
 
     def release(self) -> None:
-        """Let the next harness have the place."""
+        """Release the lock for the next harness."""
         self._lock.close()
 
     def _make_folders(self) -> None:
@@ -94,7 +94,7 @@ class Workplace:
         for folder in json.loads(self._mountpoints_record.read_text()):
             try:
                 Path(folder).rmdir()
-            except OSError:  # Never made, or someone else's files are in it by now.
+            except OSError:  # Never created, or someone else's files are in it by now.
                 continue
 
 

@@ -1,4 +1,4 @@
-"""The demonstration does what it prints: every address and every request of it works."""
+"""The demonstration does what it prints: every address and every request works."""
 
 import os
 import re
@@ -19,7 +19,7 @@ DEADLINE_SECONDS = 60
 
 
 def free_port() -> int:
-    """Return a port below which and above which nothing of the demonstration collides."""
+    """Return a free port with room for the further ports of the demonstration."""
     for _ in range(50):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))

@@ -1,4 +1,4 @@
-"""Exposition: what is rendered is what parsers of both formats read back, and nothing more."""
+"""Exposition: parsers of both formats read back exactly what was rendered."""
 
 import math
 
@@ -28,7 +28,7 @@ ROWS = ['{gpu="0"}', '{gpu="1"}', '{gpu="2"}']
 
 
 def values_of(metric):
-    """Return what the range check lets through, and the two ways to say that nothing is known."""
+    """Return what passes the range check, and the two ways to mark an unknown value."""
     true = st.floats(metric.limits.low, metric.limits.high)
     return true | true.map(round) | st.none() | st.just(math.nan)
 
@@ -164,7 +164,7 @@ def test_an_info_family_is_a_gauge_in_text_and_an_info_in_open_metrics():
 
 
 def test_a_user_name_that_does_not_end_in_its_unit_has_no_unit_line():
-    """OpenMetrics demands that the name ends in the unit; the users' names came first."""
+    """OpenMetrics requires the name to end in the unit; the users' names are older."""
     percent = CATALOG["gpu_utilization"]
     assert percent.unit is Unit.PERCENT
     assert "# UNIT" not in header(percent, Format.OPEN_METRICS)

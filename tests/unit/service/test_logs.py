@@ -1,6 +1,7 @@
-"""Logs: whatever library speaks, one JSON object a line on standard error."""
+"""Logs: one JSON object per line on standard error, whichever library logs."""
 
 import json
+import re
 import subprocess
 import sys
 import textwrap
@@ -11,7 +12,7 @@ from slicewatch.service import logs
 
 
 def written(body, level="info", options=""):
-    """Run ``body`` in an interpreter of its own: logging is set up once for a process."""
+    """Run ``body`` in its own interpreter: logging is set up once per process."""
     program = (
         "import logging, structlog\n"
         "from slicewatch.service import logs\n"
@@ -87,7 +88,9 @@ def test_every_level_on_offer_works():
 
 
 def test_a_level_that_is_none_is_refused():
-    with pytest.raises(ValueError, match="'loud' is no log level; choose from debug, info"):
+    with pytest.raises(
+        ValueError, match="'loud' is not a valid log level; choose from debug, info"
+    ):
         logs.configure("loud")
 
 
@@ -113,3 +116,17 @@ def test_what_is_bound_to_the_context_is_in_every_line():
         log.info("tick")
     """)
     assert json.loads(line)["node"] == "n2"
+
+
+def test_structlog_is_imported_here_and_nowhere_else(pytestconfig):
+    """Whoever imports it first decides whether it finds rich."""
+    root = pytestconfig.rootpath
+    found = [
+        str(path.relative_to(root))
+        for package in ("slicewatch", "simulator", "exporter", "adapter")
+        for path in (root / package).rglob("*.py")
+        if re.search(
+            r"^\s*(import|from) structlog", path.read_text(encoding="utf-8"), re.MULTILINE
+        )
+    ]
+    assert found == ["slicewatch/service/logs.py"]

@@ -1,4 +1,4 @@
-"""Which format a scraper is given."""
+"""Which format a scraper receives."""
 
 import pytest
 from hypothesis import given

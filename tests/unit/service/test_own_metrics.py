@@ -1,4 +1,4 @@
-"""Metrics about ourselves: all that the catalog declares are made, and rendered in both formats."""
+"""Our own metrics: all that the catalog declares exist and are rendered in both formats."""
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_open

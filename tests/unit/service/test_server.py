@@ -40,7 +40,7 @@ def test_an_address_is_read_from_text(text, address):
     ],
 )  # fmt: skip
 def test_what_is_no_address_is_refused_with_an_example(text):
-    with pytest.raises(ValueError, match=r"is no address; write it like :9400"):
+    with pytest.raises(ValueError, match=r"is not a valid address; write it like :9400"):
         Address.parse(text)
 
 
@@ -114,7 +114,7 @@ async def test_an_address_without_host_is_served_on_both_families(client, host):
 
 
 async def test_a_user_of_many_and_long_groups_is_heard(client):
-    """The front proxy sends a header for each group of the user; aiohttp stops at 128."""
+    """The front proxy sends one header per group of the user; aiohttp's limit is 128."""
     groups = [("X-Remote-Group", f"oidc:{i}:" + "g" * 300) for i in range(200)]
     async with serving(application(), LOOPBACK) as address:
         status, text = await read(client, address, "/echo", headers=groups)
@@ -133,7 +133,7 @@ async def test_a_long_header_and_a_long_selector_are_heard(client):
 
 
 async def test_a_connection_is_kept_for_the_next_request(client):
-    """A Go client keeps an idle connection for 90 s: it must not find it closed by us."""
+    """Go clients keep an idle connection for 90 s; we must not close it before."""
     async with serving(application(), LOOPBACK) as address:
         reader, writer = await asyncio.open_connection(address.host, address.port)
         for _ in range(3):
@@ -189,7 +189,7 @@ async def test_one_check_can_be_asked_for(client):
         )
         assert await read(client, address, "/readyz/fan") == (
             404,
-            "no check fan; there are driver, tenants\n",
+            "no check fan; choose from driver, tenants\n",
         )
 
 

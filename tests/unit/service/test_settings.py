@@ -1,4 +1,4 @@
-"""Settings: which source wins, what a value may look like, and that no fault goes unsaid."""
+"""Settings: which source wins, what a value may look like, and that every fault is reported."""
 
 import json
 from dataclasses import dataclass
@@ -156,8 +156,8 @@ def test_all_faults_of_all_sources_are_told_at_once(file):
         f"file {path}: unknown key 'unheard'",
         f"file {path}: limit: 'many'",
         "environment SLICEWATCH_RATIO: 'half'",
-        "environment SLICEWATCH_LABELS: 'region' is no pair",
-        "flag --scrape-interval: 'soon' is no duration",
+        "environment SLICEWATCH_LABELS: 'region' is not a valid pair",
+        "flag --scrape-interval: 'soon' is not a valid duration",
         "flag --verbose: 'perhaps'",
     ):
         assert any(fault.startswith(where) for fault in told), (where, told)
@@ -198,8 +198,8 @@ def test_a_directory_in_place_of_a_file_is_a_fault(tmp_path):
         ("broken.yaml", b"metrics: [a", "neither YAML nor JSON"),
         ("broken.json", b'{"metrics": [', "neither YAML nor JSON"),
         ("latin.yaml", "node: M\u00fcnchen".encode("latin-1"), "neither YAML nor JSON"),
-        ("list.yaml", b"- metrics\n", "must hold settings by name, not list"),
-        ("text.json", b'"metrics"', "must hold settings by name, not str"),
+        ("list.yaml", b"- metrics\n", "must map names to settings, not list"),
+        ("text.json", b'"metrics"', "must map names to settings, not str"),
     ],
 )
 def test_a_file_of_another_form_is_one_fault_on_one_line(tmp_path, name, content, why):
@@ -298,10 +298,15 @@ def test_help_names_every_setting_with_its_variable_and_default(capsys):
 def test_fields_come_in_the_order_of_declaration_and_without_other_fields():
     @dataclass(frozen=True)
     class Mixed:
-        """Has a field that is no setting."""
+        """Has a field that is not a setting."""
 
         b: int = setting(1, help="B.")
         computed: int = 5
         a: int = setting(2, help="A.")
 
     assert [f.name for f in fields(Mixed)] == ["b", "a"]
+
+
+def test_a_variable_that_is_not_utf_8_is_refused():
+    with pytest.raises(SettingsError, match="cannot be shown"):
+        load(WatcherSettings, [], {"NODE_NAME": "node-\udcff"})

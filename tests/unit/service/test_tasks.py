@@ -1,4 +1,4 @@
-"""How a process ends: on a signal with 0, on an error with 1 and its reason, never half alive."""
+"""How a process ends: with 0 on a signal, with 1 and the reason on an error."""
 
 import asyncio
 import json
@@ -102,6 +102,20 @@ def test_errors_of_nested_groups_are_named_one_by_one():
     status, _, (event,) = ended(process)
     assert status == 1
     assert set(event["errors"]) == {"KeyError('a')", "ValueError('b')"}
+
+
+def test_errors_of_the_user_are_reported_in_a_line_each_without_a_trace():
+    process = start("""
+        async def main():
+            both = ("a", fail(OSError("port taken"))), ("b", fail(OSError("no such folder")))
+            async with tasks.background(*both):
+                await forever()
+        sys.exit(tasks.run(main, name="slicewatch x", user_errors=(OSError,)))
+    """)
+    with process:
+        _, err = process.communicate(timeout=20)
+    assert process.returncode == 2
+    assert sorted(err.splitlines()) == ["slicewatch x: no such folder", "slicewatch x: port taken"]
 
 
 def test_an_error_while_stopping_is_not_hidden_by_the_signal():
