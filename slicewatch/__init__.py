@@ -1,10 +1,10 @@
-"""The vocabulary that the exporter, the adapter and the command line share."""
+"""The vocabulary shared by the exporter, the adapter and the command line."""
 
 from importlib import metadata
 
 
 def version() -> str:
-    """Return the installed version, or ``0+checkout`` where only a source tree is there."""
+    """Return the installed version, or ``0+checkout`` where there is only a source tree."""
     try:
         return metadata.version("slicewatch")
     except metadata.PackageNotFoundError:

@@ -9,7 +9,7 @@ REQUESTS: Final = Cluster(name="requests", reading=int)
 METRICS: Final = (
     REQUESTS.gauge(
         "gpu_pod_requests",
-        help="Devices that pods ask the scheduler for, by resource and phase of the pod.",
+        help="Devices requested by pods, by resource and phase of the pod.",
         unit=Unit.NONE,
         value=float,
         labels=(Label.NAMESPACE, Label.RESOURCE, Label.PHASE),

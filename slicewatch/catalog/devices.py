@@ -1,4 +1,4 @@
-"""Which devices are there, whether they answer, and what they cannot report."""
+"""Which devices exist, whether they answer, and what they cannot report."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ SUPPORT: Final = Derived(name="support", reading=str, scopes=frozenset({Scope.GP
 METRICS: Final = (
     PRESENCE.gauge(
         "gpu_up",
-        help="1 while the GPU answers, 0 while it is lost, hangs or waits for a reset.",
+        help="1 while the GPU answers, 0 while it is lost, hangs or needs a reset.",
         unit=Unit.NONE,
         limits=FLAG,
         value=float,
@@ -21,17 +21,17 @@ METRICS: Final = (
     ),
     GPU.info(
         "gpu_info",
-        help="What a repair of the GPU needs to know.",
+        help="Identity of the GPU, as needed for a repair.",
         labels=(Label.PCI_BUS_ID, Label.SERIAL, Label.BOARD, Label.VBIOS, Label.DRIVER),
     ),
     MIG.info(
         "gpu_mig_info",
-        help="Where a MIG instance lies on its GPU, as first memory slice and number of them.",
+        help="Placement of the MIG instance: first memory slice and slice count.",
         labels=(Label.PLACEMENT,),
     ),
     SUPPORT.gauge(
         "gpu_metric_supported",
-        help="0, with the reason, for a metric that the device cannot report.",
+        help="0, with the reason, for each metric that the device cannot report.",
         unit=Unit.NONE,
         limits=FLAG,
         value=lambda reason: float(not reason),

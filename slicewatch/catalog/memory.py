@@ -25,7 +25,7 @@ MEMORY: Final = Probe(
 METRICS: Final = (
     MEMORY.gauge(
         "gpu_memory_used_bytes",
-        help="Device memory that is allocated, without what the driver reserves for itself.",
+        help="Allocated device memory, excluding what the driver reserves for itself.",
         unit=Unit.BYTES,
         limits=BYTES,
         value=lambda r: r.used_bytes,
@@ -35,7 +35,7 @@ METRICS: Final = (
     ),
     MEMORY.gauge(
         "gpu_memory_total_bytes",
-        help="Device memory that is built in, or that the MIG instance was given.",
+        help="Total device memory, or the share assigned to the MIG instance.",
         unit=Unit.BYTES,
         limits=BYTES,
         value=lambda r: r.total_bytes,
@@ -43,7 +43,7 @@ METRICS: Final = (
     ),
     MEMORY.gauge(
         "gpu_memory_utilization",
-        help="Allocated device memory, as a share of the total.",
+        help="Allocated device memory as a percentage of the total.",
         unit=Unit.PERCENT,
         limits=PERCENT,
         value=lambda r: 100 * r.used_bytes / r.total_bytes,

@@ -1,4 +1,4 @@
-"""What our processes say about themselves."""
+"""What our processes report about themselves."""
 
 from typing import Final
 
@@ -20,49 +20,49 @@ TICK_SECONDS: Final = EXPORTER.metric(
 PROBE_SECONDS: Final = EXPORTER.metric(
     Kind.COUNTER,
     "slicewatch_probe_duration_seconds_total",
-    help="Time spent in the reads of a probe, over all devices.",
+    help="Time spent in reads of the probe, over all devices.",
     unit=Unit.SECONDS,
     labels=(Label.PROBE,),
 )
 PROBE_SUCCESS: Final = EXPORTER.metric(
     Kind.GAUGE,
     "slicewatch_probe_success",
-    help="1 if no read of the probe failed in the last tick, on any device.",
+    help="1 if no read of the probe failed on any device in the last tick.",
     labels=(Label.PROBE,),
 )
 SNAPSHOT_AGE: Final = EXPORTER.metric(
     Kind.GAUGE,
     "slicewatch_snapshot_age_seconds",
-    help="Time since the snapshot that is being served was taken.",
+    help="Age of the snapshot that is being served.",
     unit=Unit.SECONDS,
 )
 REJECTED: Final = EXPORTER.metric(
     Kind.COUNTER,
     "slicewatch_rejected_readings_total",
-    help="Readings that were outside of what can be true and were not published.",
+    help="Readings that were not published because their values were impossible.",
     labels=(Label.METRIC,),
 )
 DRIVER_UP: Final = EXPORTER.metric(
     Kind.GAUGE,
     "slicewatch_driver_up",
-    help="1 while NVML is initialised, 0 with the reason while it is not.",
+    help="1 while NVML is initialised, or 0 with the reason.",
     labels=(Label.REASON,),
 )
 TENANTS_AGE: Final = EXPORTER.metric(
     Kind.GAUGE,
     "slicewatch_tenants_age_seconds",
-    help="Time since the kubelet last answered who holds which device.",
+    help="Time since the kubelet last listed device allocations.",
     unit=Unit.SECONDS,
 )
 UNRESOLVED: Final = EXPORTER.metric(
     Kind.GAUGE,
     "slicewatch_unresolved_device_ids",
-    help="Ids that the kubelet gave to containers and that match no device of the node.",
+    help="Device ids allocated by the kubelet that match no device on this node.",
 )
 REQUEST_SECONDS: Final = ADAPTER.metric(
     Kind.HISTOGRAM,
     "slicewatch_adapter_request_duration_seconds",
-    help="Time to answer a request of the metrics APIs.",
+    help="Time taken to answer a request to the metrics APIs.",
     unit=Unit.SECONDS,
     labels=(Label.API, Label.CODE),
     buckets=REQUEST_BUCKETS,
@@ -70,23 +70,30 @@ REQUEST_SECONDS: Final = ADAPTER.metric(
 EXPORTER_CONNECTED: Final = ADAPTER.metric(
     Kind.GAUGE,
     "slicewatch_adapter_exporter_connected",
-    help="1 while the stream of the node's exporter is open.",
+    help="1 while the stream from the node's exporter is open.",
     labels=(Label.NODE,),
 )
 EXPORTER_AGE: Final = ADAPTER.metric(
     Kind.GAUGE,
     "slicewatch_adapter_exporter_age_seconds",
-    help="Time since the last snapshot of the node's exporter arrived.",
+    help="Time since the last snapshot from the node's exporter arrived.",
     unit=Unit.SECONDS,
+    labels=(Label.NODE,),
+)
+REJECTED_LINES: Final = ADAPTER.metric(
+    Kind.COUNTER,
+    "slicewatch_adapter_rejected_lines_total",
+    help="Lines from the node's exporter that were not valid frames and were dropped.",
     labels=(Label.NODE,),
 )
 PODS_SYNCED: Final = ADAPTER.metric(
     Kind.GAUGE,
     "slicewatch_adapter_pods_synced",
-    help="1 while the watch of the pods is complete and open.",
+    help="1 while the watch on pods is complete and open.",
 )
 
 METRICS: Final = (
     TICK_SECONDS, PROBE_SECONDS, PROBE_SUCCESS, SNAPSHOT_AGE, REJECTED, DRIVER_UP, TENANTS_AGE,
-    UNRESOLVED, REQUEST_SECONDS, EXPORTER_CONNECTED, EXPORTER_AGE, PODS_SYNCED,
+    UNRESOLVED, REQUEST_SECONDS, EXPORTER_CONNECTED, EXPORTER_AGE,
+    REJECTED_LINES, PODS_SYNCED,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Power, energy and heat of a board. A MIG instance has none of its own."""
+"""Power, energy and temperature of a board. A MIG instance has none of its own."""
 
 from typing import Final
 
@@ -22,7 +22,7 @@ TEMPERATURE: Final = Probe(name="temperature", reading=Temperature, scopes=froze
 METRICS: Final = (
     POWER.gauge(
         "gpu_power_usage_watts",
-        help="Power that the whole board draws.",
+        help="Power draw of the whole board.",
         unit=Unit.WATTS,
         limits=WATTS,
         value=lambda r: r.draw_milliwatts / 1000,
@@ -32,13 +32,13 @@ METRICS: Final = (
     ),
     ENERGY.counter(
         "gpu_energy_joules_total",
-        help="Energy that the board has used since the driver was loaded.",
+        help="Energy used by the board since the driver was loaded.",
         unit=Unit.JOULES,
         value=lambda r: r.used_millijoules / 1000,
     ),
     TEMPERATURE.gauge(
         "gpu_temperature_celsius",
-        help="Temperature of the GPU's die.",
+        help="Temperature of the GPU die.",
         unit=Unit.CELSIUS,
         limits=CELSIUS,
         value=lambda r: r.celsius,

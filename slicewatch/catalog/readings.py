@@ -1,12 +1,12 @@
 """What one NVML read returns, as plain data.
 
-Units stand in the field names and are NVML's own: the catalog converts to what we publish, so
+Units are part of the field names and are NVML's own: the catalog converts to what we publish, so
 that a reading can be compared with ``nvidia-smi`` digit by digit. No reading carries a sentinel:
 a value that NVML marks as not available is an ``Unsupported`` outcome, or ``None`` where the
-field says so.
+field allows it.
 
-They are structs because hundreds are made in every tick, where a frozen dataclass takes several
-times as long to make; they never go over a wire.
+They are structs because hundreds are created in every tick, and a frozen dataclass takes several
+times as long to create; they never go over a wire.
 """
 
 import msgspec
@@ -21,14 +21,14 @@ LONGEST_PERIOD_US = 1_500_000
 class Utilization(msgspec.Struct, frozen=True, gc=False):
     """Buffered utilization samples that are newer than the ones of the previous read.
 
-    A sample tells how busy the GPU was in the period that ends at its timestamp, so it counts
-    from the sample before it. ``since_us`` is the timestamp of the last sample of the previous
+    A sample tells how busy the GPU was in the period that ends at its timestamp, so it covers the
+    time since the previous sample. ``since_us`` is the last sample's timestamp of the previous
     read; the first read of a session has none and gives its first sample no weight.
 
     Attributes:
         samples: pairs of (CPU timestamp in microseconds, percent 0-100), oldest first.
         since_us: where the first sample's period begins, or None.
-        current_percent: the driver's own present rate, read only when ``samples`` is empty: on
+        current_percent: the driver's own current rate, read only when ``samples`` is empty: on
             some boards the buffer runs dry while a GPU idles.
     """
 
@@ -42,7 +42,7 @@ class Utilization(msgspec.Struct, frozen=True, gc=False):
         return (now is None or 0 <= now <= 100) and all(0 <= p <= 100 for _, p in self.samples)
 
     def covered_seconds(self) -> float:
-        """Return how much time the samples describe; 0 when they describe none."""
+        """Return how much time the samples cover; 0 if none."""
         return sum(period for period, _ in self._periods()) / MICROSECONDS
 
     def busy_seconds(self) -> float:
@@ -50,7 +50,7 @@ class Utilization(msgspec.Struct, frozen=True, gc=False):
         return sum(period * percent for period, percent in self._periods()) / (100 * MICROSECONDS)
 
     def percent(self) -> float | None:
-        """Return the mean over the covered time, or the driver's present rate, 0-100."""
+        """Return the mean over the covered time, or the driver's current rate, 0-100."""
         periods = self._periods()
         if periods:
             # In whole numbers: by way of seconds a busy GPU comes to 100.00000000000001 percent
@@ -60,7 +60,7 @@ class Utilization(msgspec.Struct, frozen=True, gc=False):
         return None if self.current_percent is None else float(self.current_percent)
 
     def _periods(self) -> list[tuple[int, int]]:
-        """Return (length in microseconds, percent) of every period that a sample describes."""
+        """Return (length in microseconds, percent) of every period that a sample covers."""
         periods = []
         before = self.since_us
         for at, percent in self.samples:
@@ -73,7 +73,7 @@ class Utilization(msgspec.Struct, frozen=True, gc=False):
 class Memory(msgspec.Struct, frozen=True, gc=False):
     """Frame buffer of a GPU or a MIG instance (nvmlMemory_v2_t).
 
-    ``used_bytes`` is what was allocated, without ``reserved_bytes``, which the driver keeps.
+    ``used_bytes`` is what is allocated, excluding ``reserved_bytes``, which the driver keeps.
     """
 
     total_bytes: int
@@ -84,28 +84,30 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     def consistent(self) -> bool:
         """Tell whether the parts fit into the whole."""
         parts = (self.free_bytes, self.used_bytes, self.reserved_bytes)
-        return min(parts) >= 0 and self.total_bytes > 0 and max(parts) <= self.total_bytes
+        if min(parts) < 0 or self.total_bytes <= 0 or self.reserved_bytes > self.total_bytes:
+            return False
+        return self.free_bytes + self.used_bytes <= self.total_bytes
 
 
 class Power(msgspec.Struct, frozen=True, gc=False):
-    """Power that the whole board draws."""
+    """Power draw of the whole board."""
 
     draw_milliwatts: int
 
 
 class Energy(msgspec.Struct, frozen=True, gc=False):
-    """Energy that the board has used since the driver was loaded (not since boot)."""
+    """Energy used by the board since the driver was loaded (not since boot)."""
 
     used_millijoules: int
 
 
 class Temperature(msgspec.Struct, frozen=True, gc=False):
-    """Temperature of the GPU's die."""
+    """Temperature of the GPU die."""
 
     celsius: int
 
 
 class Clock(msgspec.Struct, frozen=True, gc=False):
-    """Present frequency of one clock domain."""
+    """Current frequency of one clock domain."""
 
     megahertz: int

@@ -1,4 +1,4 @@
-"""Who a device was given to. A tenant is a container of a pod."""
+"""Who holds a device. A tenant is a container of a pod."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ TENANT: Final = Derived(name="tenant", reading=Tenant, scopes=frozenset({Scope.T
 METRICS: Final = (
     TENANT.info(
         "gpu_tenant_info",
-        help="A container that the kubelet gave this device, or a replica of it, to.",
+        help="A container to which this device, or a replica of it, is allocated.",
         labels=(Label.NAMESPACE, Label.POD, Label.CONTAINER, Label.RESOURCE, Label.REPLICA),
     ),
 )

@@ -1,4 +1,4 @@
-"""How busy a GPU is, and how fast it clocks."""
+"""How busy a GPU is, and its clock rates."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ from slicewatch.catalog.model import (
 )
 from slicewatch.catalog.readings import Clock, Utilization
 
-# NVML reports neither samples nor rates on a MIG instance, nor on a GPU while MIG is on.
+# NVML reports neither samples nor rates for a MIG instance, nor for a GPU in MIG mode.
 UTILIZATION: Final = Probe(
     name="utilization",
     reading=Utilization,
@@ -29,7 +29,7 @@ MEMORY_CLOCK: Final = Probe(name="memory_clock", reading=Clock, scopes=frozenset
 METRICS: Final = (
     UTILIZATION.gauge(
         "gpu_utilization",
-        help="Share of the window in which at least one kernel ran on the device.",
+        help="Percentage of the window in which at least one kernel ran on the device.",
         unit=Unit.PERCENT,
         limits=PERCENT,
         value=lambda r: r.percent(),
@@ -40,14 +40,14 @@ METRICS: Final = (
     ),
     UTILIZATION.counter(
         "gpu_busy_seconds_total",
-        help="Time in which at least one kernel ran on the device, summed over NVML's samples.",
+        help="Time during which at least one kernel ran on the device, summed over NVML's samples.",
         unit=Unit.SECONDS,
         value=lambda r: r.busy_seconds(),
         publish=Publish.ACCUMULATED,
     ),
     SM_CLOCK.gauge(
         "gpu_sm_clock_mhz",
-        help="Present clock of the streaming multiprocessors.",
+        help="Current clock of the streaming multiprocessors.",
         unit=Unit.MEGAHERTZ,
         limits=MEGAHERTZ,
         value=lambda r: r.megahertz,
@@ -55,7 +55,7 @@ METRICS: Final = (
     ),
     MEMORY_CLOCK.gauge(
         "gpu_mem_clock_mhz",
-        help="Present clock of the device memory.",
+        help="Current clock of the device memory.",
         unit=Unit.MEGAHERTZ,
         limits=MEGAHERTZ,
         value=lambda r: r.megahertz,

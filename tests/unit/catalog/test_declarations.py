@@ -1,10 +1,10 @@
-"""Every metric of the catalog, held against the conventions and the users' configuration."""
+"""Every metric of the catalog, checked against conventions and the users' configuration."""
 
 import inspect
 
 import pytest
 
-from slicewatch.catalog import CATALOG, model
+from slicewatch.catalog import CATALOG, index, model
 from slicewatch.catalog.model import (
     Kind,
     Label,
@@ -114,7 +114,7 @@ def test_what_users_configured_is_there_to_the_letter_and_stable(name, unit):
 
 
 def test_the_names_exempt_from_the_rules_are_those_of_the_users():
-    assert set(CONFIGURED_BY_USERS) == model.NAMES_OF_THE_USERS
+    assert set(CONFIGURED_BY_USERS) == index.NAMES_OF_THE_USERS
 
 
 def test_lookup_is_by_name_and_iteration_in_the_order_of_declaration():
@@ -144,7 +144,7 @@ def test_served_metrics_are_those_with_a_way_to_serve():
 
 
 def test_a_metric_is_made_by_methods_of_its_origin_only():
-    """What a type checker relies on: the constructor appears in model.py and nowhere else."""
+    """Type checkers rely on it: the constructor is called in model.py and nowhere else."""
     from slicewatch.catalog import cluster, devices, memory, own, power, tenants, utilization
 
     for domain in (cluster, devices, memory, own, power, tenants, utilization):

@@ -1,4 +1,4 @@
-"""The arithmetic of readings: no time is counted twice, none is lost at the seams of reads."""
+"""The arithmetic of readings: no time is counted twice or lost between two reads."""
 
 import math
 
@@ -14,7 +14,7 @@ PERCENTS = st.integers(0, 100)
 
 @st.composite
 def streams(draw, percents=PERCENTS):
-    """Samples of a driver: rising timestamps, now and then a hole in the buffer."""
+    """Samples of a driver: rising timestamps, with an occasional gap in the buffer."""
     gaps = draw(st.lists(st.integers(1, 2 * LONGEST_PERIOD_US), min_size=1, max_size=40))
     at = draw(st.integers(0, 2**50))
     samples = []
@@ -25,7 +25,7 @@ def streams(draw, percents=PERCENTS):
 
 
 def split_into_reads(stream, lengths, since_us):
-    """Cut a stream as a session of reads would, each knowing where the one before it ended."""
+    """Cut a stream as a session does: each read knows where the previous one ended."""
     rest = stream
     for length in [*lengths, len(stream)]:
         samples, rest = rest[:length], rest[length:]
@@ -125,6 +125,7 @@ def test_used_memory_is_a_share_within_0_and_100(total, data):
         {"free_bytes": 101},
         {"reserved_bytes": 101},
         {"free_bytes": -1},
+        {"free_bytes": 71},
     ],
     ids=str,
 )

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slicewatch.catalog import CATALOG
+from slicewatch.catalog.index import Catalog, CatalogError
 from slicewatch.catalog.model import (
     Attribution,
-    Catalog,
-    CatalogError,
     Combine,
     Kind,
     Label,
