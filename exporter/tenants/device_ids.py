@@ -1,10 +1,10 @@
-"""Which device of the node an id of the kubelet means.
+"""Which device of the node a device id of the kubelet refers to.
 
-Every plugin names devices in a way of its own. The names that a device can have are worked out
-once for a set of devices, so that an id is looked up and never interpreted: a name that two
-devices would share belongs to neither, and an id that is no name is not resolved. HAMi's
-``<uuid>-<n>`` and the PCI addresses of network plugins are such ids on purpose: the first does not
-say which device the container really got, the second mean no GPU.
+Every plugin names devices in its own way. The names that a device can have are computed once for
+a set of devices, so that an id is looked up and never interpreted: a name that two devices would
+share belongs to neither, and an id that is not a known name stays unresolved. Deliberately so are
+HAMi's ``<uuid>-<n>``, which does not tell which device the container really got, and the PCI
+addresses of network plugins, which are not GPUs.
 """
 
 import re
@@ -17,8 +17,8 @@ from slicewatch.wire.layout import Device
 PLUGIN_PREFIX: Final = "nvidia.com/"
 DRA_DRIVER: Final = "gpu.nvidia.com"
 
-# Under other names of NVIDIA a bare number may be anything: KubeVirt's plugin, for one, lists
-# IOMMU groups.
+# Under other NVIDIA resource names a bare number may be anything: KubeVirt's plugin, for one,
+# lists IOMMU groups.
 INDEXED_RESOURCES: Final = frozenset({"nvidia.com/gpu", "nvidia.com/gpu.shared"})
 
 # Replicas of a shared device: NVIDIA's plugin writes `<id>::<n>`, GKE's `<id>/vgpu<n>`.
@@ -26,8 +26,7 @@ _REPLICA = re.compile(r"(?P<device>.+)(?:::|/vgpu)(?P<replica>[0-9]+)")
 
 # NVIDIA's DRA driver names a MIG device by GPU minor, profile and placement. Dynamic devices are
 # `gpu-0-mig-1g10gb-19-4` (profile, its number, start), older static ones `gpu-0-mig-19-4-1`
-# (number, start, size). The number of the profile is not among what we know of a device, and the
-# rest is enough.
+# (number, start, size). We do not know the profile number of a device, and the rest is enough.
 _DRA_BY_PROFILE = re.compile(r"(gpu-[0-9]+-mig-[0-9]+g.+)-[0-9]+-([0-9]+)")
 _DRA_BY_SIZE = re.compile(r"(gpu-[0-9]+-mig)-[0-9]+-([0-9]+-[0-9]+)")
 
@@ -50,7 +49,7 @@ def concerns_gpus(resource: str) -> bool:
 
 
 class DeviceIds:
-    """All names of a set of devices; looking one up costs the same however many there are."""
+    """All names of a set of devices; the cost of a look-up does not depend on their number."""
 
     def __init__(self, devices: Iterable[Device]) -> None:
         known = tuple(devices)
@@ -60,7 +59,7 @@ class DeviceIds:
         self._indexed = _unambiguous((str(d.gpu), d) for d in known if not d.is_mig)
 
     def find(self, resource: str, device_id: str) -> Match | None:
-        """Return the device that ``device_id`` of ``resource`` means, or None.
+        """Return the device that ``device_id`` of ``resource`` refers to, or None.
 
         Understands, each with or without a replica: ``GPU-…``, ``MIG-…``, ``MIG-GPU-…/gi/ci``,
         GKE's ``nvidia0`` and ``nvidia0/gi3``, and ``0`` of ``INDEXED_RESOURCES``; of the DRA
@@ -96,13 +95,13 @@ def _plugin_names(device: Device, minors: dict[str, int | None]) -> Iterator[str
         return
     if gi is not None and ci is not None:
         yield f"MIG-{device.parent}/{gi}/{ci}"
-    # GKE gives out GPU instances, and opens the compute instance 0 of each.
+    # GKE allocates GPU instances, and opens compute instance 0 of each.
     if minor is not None and gi is not None and not ci:
         yield f"nvidia{minor}/gi{gi}"
 
 
 def _claim_names(device: Device, minors: dict[str, int | None]) -> Iterator[str]:
-    """Yield what NVIDIA's DRA driver calls a device, less the number of the profile."""
+    """Yield what NVIDIA's DRA driver calls a device, without the profile number."""
     minor = minors.get(device.parent or device.uuid)
     if minor is None:
         return

@@ -1,7 +1,7 @@
-"""A kubelet that is not there: PodResources v1 on a real socket, told what to answer.
+"""A fake kubelet: PodResources v1 on a real socket, with scripted answers.
 
-For the demo and for tests. It has no opinion on devices: it lists what it was given, and fails
-the way that it was told to.
+For the demo and for tests. It knows nothing about devices: it lists what it was given, and fails
+the way it was asked to.
 """
 
 import asyncio
@@ -23,11 +23,11 @@ class FakeKubelet:
     """Serves ``List`` from ``start`` to ``stop``, and may be started again after that.
 
     Attributes:
-        hangs: while true, takes every question and answers none.
-        refusal: name of the gRPC status that every question gets, such as ``INTERNAL``; None to
-            answer.
-        garbage: bytes that are answered instead of the message; None to answer.
-        asked: how many questions arrived since it was made.
+        hangs: while true, accepts every question and answers none.
+        refusal: name of the gRPC status that answers every question, such as ``INTERNAL``, or
+            None.
+        garbage: bytes that are returned instead of the message, or None.
+        asked: how many questions have arrived.
     """
 
     def __init__(self, socket: Path) -> None:
@@ -42,16 +42,11 @@ class FakeKubelet:
     def give(
         self, allocations: Iterable[Allocation], *, idle: Iterable[ContainerName] = ()
     ) -> None:
-        """Set the answer to every following question; ``idle`` containers hold nothing."""
+        """Set the answer to all further questions; ``idle`` containers hold nothing."""
         self._answer = messages.encode(allocations, idle)
 
-    @property
-    def answer_bytes(self) -> int:
-        """Return the size of the answer as it is now."""
-        return len(self._answer)
-
     async def start(self) -> None:
-        """Listen on the socket, in place of whatever file is there.
+        """Listen on the socket, replacing any file at its path.
 
         Raises:
             RuntimeError: already started, or the socket cannot be made there.
@@ -59,7 +54,7 @@ class FakeKubelet:
         import grpc.aio
 
         if self._server is not None:
-            raise RuntimeError(f"the fake kubelet on {self.socket} runs already")
+            raise RuntimeError(f"the fake kubelet on {self.socket} is already running")
         server = grpc.aio.server()
         methods = {messages.LIST: grpc.unary_unary_rpc_method_handler(self._list)}
         handler = grpc.method_handlers_generic_handler(messages.SERVICE, methods)
@@ -69,7 +64,7 @@ class FakeKubelet:
         self._server = server
 
     async def stop(self) -> None:
-        """Drop every question and remove the socket, as a kubelet that ends."""
+        """Drop every question and remove the socket, as a kubelet does when it ends."""
         server, self._server = self._server, None
         if server is not None:
             await server.stop(grace=None)

@@ -3,15 +3,16 @@
 gRPC and the messages cost several megabytes of memory and are imported with the first question,
 so that an exporter without a kubelet does not pay for them.
 
-In a pod, mount the socket's folder and not the socket: a kubelet that restarts makes a new file,
-and a mounted file stays the old one for ever.
+In a pod, mount the socket's folder and not the socket: a kubelet that restarts creates a new file,
+and a mounted file stays the old one forever.
 """
 
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
 from exporter.tenants.protocol import (
@@ -28,18 +29,18 @@ if TYPE_CHECKING:
 DEFAULT_SOCKET = Path("/var/lib/kubelet/pod-resources/kubelet.sock")
 DEFAULT_DEADLINE_SECONDS = 5.0
 
-# A dense node with long names passes gRPC's own limit of 4 MiB.
+# A dense node with long names exceeds gRPC's own limit of 4 MiB.
 MAX_ANSWER_BYTES = 32 * 2**20
 
-# Reading 5 MiB takes a quarter of a second, too long for a loop that ticks; the usual answer of
-# ten kilobytes takes a millisecond, less than a thread is worth.
+# Decoding 5 MiB takes a quarter of a second, too long for a loop that ticks; the usual answer of
+# ten kilobytes takes a millisecond, too little to be worth a thread.
 LARGE_ANSWER_BYTES = 256 * 2**10
 
 # The kernel's sun_path is 108 bytes with its final zero.
 MAX_SOCKET_PATH_BYTES = 107
 
-# gRPC's own pause between attempts grows to two minutes: made for networks, too long for a
-# process on the same machine that is back after a few seconds.
+# gRPC's own pause between attempts grows to two minutes: fine for networks, too long for a process
+# on the same machine that is back after a few seconds.
 RECONNECT_MILLISECONDS = (100, 2_000)
 
 Call = Callable[..., Awaitable[bytes]]
@@ -47,6 +48,8 @@ Call = Callable[..., Awaitable[bytes]]
 
 class Kubelet:
     """The real ``PodResources``: one channel, opened by the first question and kept.
+
+    As an async context manager it closes the channel at the end.
 
     Survives restarts of the kubelet: questions fail at once while it is away and work again
     within ``RECONNECT_MILLISECONDS`` of its return.
@@ -61,16 +64,16 @@ class Kubelet:
         """Remember where to ask.
 
         Raises:
-            ValueError: the kernel cannot have a socket of that path, or the deadline is no time.
+            ValueError: the path is too long for a socket, or the deadline is not above 0.
         """
         if len(os.fsencode(socket)) > MAX_SOCKET_PATH_BYTES:
             raise ValueError(
-                f"the path of the kubelet's socket is longer than {MAX_SOCKET_PATH_BYTES} bytes, "
-                f"which no socket's can be: {socket}; mount its folder somewhere shorter"
+                f"the path of the kubelet's socket is longer than the {MAX_SOCKET_PATH_BYTES} bytes "
+                f"that the kernel allows: {socket}; mount its folder at a shorter path"
             )
         if not deadline_seconds > 0:
             raise ValueError(
-                f"the deadline of the kubelet must be above 0 seconds, not {deadline_seconds:g}"
+                f"the kubelet's deadline must be above 0 seconds, not {deadline_seconds:g}"
             )
         self.socket = socket
         self.deadline_seconds = deadline_seconds
@@ -79,7 +82,7 @@ class Kubelet:
 
     async def list(self) -> tuple[Allocation, ...]:
         """Ask, and wait for at most the deadline; promises and errors are the protocol's."""
-        # gRPC writes lines of its own to standard error, between our JSON ones, unless told not to.
+        # By default gRPC writes its own lines to standard error, between our JSON ones.
         os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
         from grpc.aio import AioRpcError
 
@@ -104,6 +107,17 @@ class Kubelet:
         if channel is not None:
             await channel.close()
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
     def _open(self) -> Call:
         import grpc.aio
 
@@ -116,7 +130,7 @@ class Kubelet:
                 ("grpc.max_receive_message_length", MAX_ANSWER_BYTES),
                 ("grpc.initial_reconnect_backoff_ms", first),
                 ("grpc.max_reconnect_backoff_ms", longest),
-                # Otherwise the path of the socket, which Go's server takes for a malformed host.
+                # By default the path of the socket, which Go's server rejects as a malformed host.
                 ("grpc.default_authority", "localhost"),
             ),
         )
@@ -131,7 +145,7 @@ class Kubelet:
         if code is grpc.StatusCode.UNAVAILABLE:
             return UnreachableError(
                 f"no kubelet answers on {self.socket}: {details}; is the folder mounted, and "
-                f"may this process open the socket?"
+                f"is this process allowed to open the socket?"
             )
         if code is grpc.StatusCode.DEADLINE_EXCEEDED:
             return DeadlineError(

@@ -1,4 +1,4 @@
-"""PodResources v1 on the wire: allocations into the kubelet's message and out of it.
+"""PodResources v1 on the wire: encodes and decodes the kubelet's list of allocations.
 
 ``podresources_pb2.py`` and its ``.pyi`` are generated from ``podresources.proto``; in the
 repository's root::
@@ -6,7 +6,7 @@ repository's root::
     python -m grpc_tools.protoc -I . --python_out=. --pyi_out=. exporter/tenants/podresources.proto
     sed -i '1i # mypy: disable-error-code=type-arg' exporter/tenants/podresources_pb2.pyi
 
-The second line is for protoc's bare ``Mapping``, which strict type checking does not take.
+The second line is for protoc's bare ``Mapping``, which strict type checking rejects.
 """
 
 from collections import defaultdict
@@ -25,7 +25,7 @@ REQUEST = pb.ListPodResourcesRequest().SerializeToString()
 
 
 class MessageError(ValueError):
-    """Bytes that are no answer to ``List``."""
+    """Bytes that are not a valid answer to ``List``."""
 
 
 class ContainerName(NamedTuple):
@@ -40,12 +40,12 @@ def decode(answer: bytes) -> tuple[Allocation, ...]:
     """Return the device ids of an answer to ``List``, in the kubelet's order.
 
     Raises:
-        MessageError: the bytes are cut off or of another message.
+        MessageError: the bytes are truncated or another message.
     """
     try:
         message = pb.ListPodResourcesResponse.FromString(answer)
     except DecodeError as error:
-        raise MessageError(f"{len(answer)} bytes are no ListPodResourcesResponse") from error
+        raise MessageError(f"{len(answer)} bytes are not a ListPodResourcesResponse") from error
     return tuple(
         allocation
         for pod in message.pod_resources
@@ -78,8 +78,8 @@ def encode(allocations: Iterable[Allocation], idle: Iterable[ContainerName] = ()
     """Return what a kubelet answers to ``List`` where containers hold ``allocations``.
 
     Args:
-        allocations: held devices, in the order in which they are to be listed.
-        idle: containers that are listed although they hold nothing.
+        allocations: held devices, in the order in which to list them.
+        idle: containers that are listed without holding anything.
     """
     held: dict[ContainerName, list[Allocation]] = {}
     for a in allocations:

@@ -1,7 +1,7 @@
-"""What the exporter asks of a kubelet, whoever answers.
+"""What the exporter asks a kubelet, real or fake.
 
-A source only reports; which device an id means is decided in ``device_ids``, what is remembered
-while a source is silent in ``tenants``.
+A source only reports: ``device_ids`` decides which device an id refers to, and ``tenants`` what
+is remembered while a source is silent.
 """
 
 from typing import Protocol
@@ -10,7 +10,7 @@ import msgspec
 
 
 class Allocation(msgspec.Struct, frozen=True, kw_only=True, order=True):
-    """One device id that a container was given, as the kubelet spells it.
+    """One device id that is allocated to a container, as the kubelet spells it.
 
     Attributes:
         resource: resource of the device plugin, such as ``nvidia.com/gpu``; of a device that came
@@ -28,31 +28,31 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True, order=True):
 
 
 class PodResourcesError(Exception):
-    """The kubelet did not say who holds what; the message is for people, asking again is safe."""
+    """The kubelet did not list allocations; the message is for people, retrying is safe."""
 
 
 class UnreachableError(PodResourcesError):
-    """Nobody answers on the socket: no kubelet, no such file, or no right to open it."""
+    """Nothing answers on the socket: no kubelet, no such file, or no permission to open it."""
 
 
 class DeadlineError(PodResourcesError):
-    """The kubelet was asked and did not answer in time."""
+    """The kubelet did not answer in time."""
 
 
 class RefusedError(PodResourcesError):
-    """The kubelet answered, with an error or with something that is no PodResources v1."""
+    """The kubelet answered with an error, or with something that is not PodResources v1."""
 
 
 class PodResources(Protocol):
     """One node's kubelet, asked from one event loop."""
 
     async def list(self) -> tuple[Allocation, ...]:
-        """Return every device id that a container of this node was given, of every vendor.
+        """Return every device id that is allocated to a container of this node, of any vendor.
 
         Containers without devices do not appear. Order and uniqueness are not promised. A kubelet
-        older than 1.34 goes on listing pods that have finished, until they are deleted.
+        older than 1.34 keeps listing pods that have finished, until they are deleted.
 
         Raises:
-            PodResourcesError: there is no answer, or none that can be read.
+            PodResourcesError: there is no answer, or it cannot be decoded.
         """
         ...

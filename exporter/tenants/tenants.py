@@ -1,29 +1,30 @@
 """The tenants of the devices, as far as they are known.
 
-Remembers the kubelet's last answer however long it is silent after that: a tenant does not lose
-its device because a question about it failed. How old the answer is, is part of it.
+Remembers the kubelet's last answer, and its age, however long the kubelet is silent after that: a
+tenant does not lose its device because a question failed.
 
-What makes tenants of allocations is pure and takes them as they are. Pods that have finished but
-are still listed are taken out where it is known which pods live: between ``take`` and
-``tenants_of``, or by the reader who joins the tenants with pods.
+Turning allocations into tenants is pure and takes them as they are. Pods that have finished but
+are still listed are removed by the reader who joins the tenants with pods.
 """
 
 import asyncio
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
-
-import structlog
+from dataclasses import dataclass, replace
 
 from exporter.tenants.device_ids import DeviceIds, concerns_gpus
 from exporter.tenants.protocol import Allocation
+from slicewatch.service import logs
 from slicewatch.wire.layout import Device, Tenant
 
-log = structlog.get_logger(__name__)
+log = logs.logger(__name__)
+
+# A kubelet may list any number of ids that nobody here knows.
+LOGGED_IDS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Unresolved:
-    """An id that the kubelet gave out and that none of the devices answers to."""
+    """A device id allocated by the kubelet that matches none of the devices."""
 
     resource: str
     device_id: str
@@ -31,18 +32,27 @@ class Unresolved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holders:
-    """Who holds devices, and which ids could not be put onto one; both sorted."""
+    """Who holds the devices, by the kubelet's last answer.
+
+    Attributes:
+        tenants: sorted; see ``tenants_of``.
+        unresolved: ids that match none of the devices, sorted.
+        known: the kubelet has answered; if not, no tenants does not mean free devices.
+        age_seconds: how long ago it last answered; None if it never did.
+    """
 
     tenants: tuple[Tenant, ...] = ()
     unresolved: tuple[Unresolved, ...] = ()
+    known: bool = False
+    age_seconds: float | None = None
 
 
 def tenants_of(devices: tuple[Device, ...], allocations: Iterable[Allocation]) -> Holders:
-    """Put allocations onto devices.
+    """Assign allocations to devices.
 
-    The tenants come in the order of the devices, then by namespace, pod and container, one for a
+    The tenants are in the order of the devices, then by namespace, pod and container, one per
     container and device: a container that holds several replicas of a device is one tenant, whose
-    ``replica`` names them all, comma between. The order of the allocations does not matter.
+    ``replica`` lists them all, separated by commas. The order of the allocations does not matter.
     """
     ids = DeviceIds(devices)
     held: dict[tuple[str, str, str, str], _Held] = {}
@@ -59,6 +69,7 @@ def tenants_of(devices: tuple[Device, ...], allocations: Iterable[Allocation]) -
     return Holders(
         tenants=tuple(_tenant(key, held[key]) for key in rows),
         unresolved=tuple(sorted(unresolved)),
+        known=True,
     )
 
 
@@ -91,10 +102,10 @@ class TenantMap:
     """The kubelet's last good answer. Belongs to one event loop and is not locked.
 
     Attributes:
-        version: counts up with every answer that differs from the one before it, the first
-            included; while it and the devices stay, so do the tenants.
-        devices_changed: set when ``resolve`` sees other devices than before, for whoever asks the
-            kubelet: what was given out may have changed with them.
+        version: counts up with every answer that differs from the previous one, the first
+            included; while it and the devices stay the same, so do the tenants.
+        devices_changed: set when ``resolve`` sees other devices than before, so that the kubelet
+            is polled again: allocations may have changed with them.
     """
 
     def __init__(self) -> None:
@@ -109,12 +120,12 @@ class TenantMap:
 
     @property
     def known(self) -> bool:
-        """Tell whether the kubelet ever answered; if not, no tenants does not mean free devices."""
+        """Tell whether the kubelet ever answered; if not, the devices need not be free."""
         return self._allocations is not None
 
     @property
     def unresolved(self) -> tuple[Unresolved, ...]:
-        """Return the ids that the last ``resolve`` could not put onto a device."""
+        """Return the ids that the last ``resolve`` could not match with a device."""
         return self._holders.unresolved
 
     def age_seconds(self, now: float) -> float | None:
@@ -126,11 +137,11 @@ class TenantMap:
         return None if self._answered_at is None else max(0.0, now - self._answered_at)
 
     def take(self, allocations: Collection[Allocation], now: float) -> None:
-        """Replace the answer. Devices of other vendors are not kept.
+        """Replace the answer. Devices of other vendors are ignored.
 
         Args:
-            allocations: everything that is held on the node.
-            now: when it was true, in seconds of a clock that never goes back.
+            allocations: everything that is allocated on the node.
+            now: when that was the case, in seconds of a clock that never goes back.
         """
         held = frozenset(a for a in allocations if concerns_gpus(a.resource))
         self._answered_at = now
@@ -141,7 +152,7 @@ class TenantMap:
     def resolve(self, devices: tuple[Device, ...]) -> tuple[Tenant, ...]:
         """Return who holds these devices, by the last answer; empty while nothing is known.
 
-        Costs a comparison while neither the answer nor the devices changed.
+        Costs one comparison while neither the answer nor the devices have changed.
         """
         if devices != self._devices:
             self._devices = devices
@@ -153,15 +164,17 @@ class TenantMap:
         self._say_unresolved()
         return self._holders.tenants
 
+    def holders(self, devices: tuple[Device, ...], now: float) -> Holders:
+        """Return what is known about who holds these devices, at a time of ``take``'s clock."""
+        self.resolve(devices)
+        return replace(self._holders, known=self.known, age_seconds=self.age_seconds(now))
+
     def _say_unresolved(self) -> None:
-        # While the driver is away there is nothing to resolve against, and that is said elsewhere.
+        # Without a driver there is nothing to resolve against, which is logged elsewhere.
         if not self._devices:
             return
         now = frozenset(self._holders.unresolved)
-        for one in sorted(now - self._said):
-            log.warning(
-                "the kubelet gave out a device that is not known here",
-                resource=one.resource,
-                device_id=one.device_id,
-            )
+        if new := sorted(now - self._said):
+            examples = [f"{one.resource} {one.device_id}" for one in new[:LOGGED_IDS]]
+            log.warning("the kubelet allocated unknown devices", count=len(new), examples=examples)
         self._said = now

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -18,7 +19,7 @@ import uvloop
 from exporter.tenants import kubelet as kubelet_module
 from exporter.tenants.fake import FakeKubelet
 from exporter.tenants.kubelet import Kubelet
-from exporter.tenants.messages import ContainerName
+from exporter.tenants.messages import ContainerName, encode
 from exporter.tenants.protocol import (
     Allocation,
     DeadlineError,
@@ -34,14 +35,14 @@ MIG = "nvidia.com/mig-1g.10gb"
 
 
 async def lists_exactly(source, expected):
-    """The source tells these allocations, each of them once, and none beside them."""
+    """The source lists exactly these allocations, each of them once."""
     told = await source.list()
 
     assert sorted(told) == sorted(expected)
 
 
 async def answers_within(source, seconds):
-    """The source answers before so many seconds have passed, failing in no other way until then."""
+    """The source answers in time; until then it raises nothing but PodResourcesError."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -53,7 +54,7 @@ async def answers_within(source, seconds):
 
 
 async def survives_a_restart(source, stop, start, expected):
-    """While the kubelet is stopped every question fails at once; after it, the same source works."""
+    """Questions fail at once while the kubelet is stopped; then the same source works again."""
     await lists_exactly(source, expected)
     await stop()
     for _ in range(3):
@@ -63,10 +64,17 @@ async def survives_a_restart(source, stop, start, expected):
 
 
 async def fails_with(source, error, *, within_seconds, match=None):
-    """The source raises ``error`` before so many seconds have passed."""
+    """The source raises ``error`` in time."""
     async with asyncio.timeout(within_seconds):
         with pytest.raises(error, match=match):
             await source.list()
+
+
+def connections(socket):
+    """Return how many connections a server on this socket has, as the kernel lists them."""
+    rows = Path("/proc/net/unix").read_text(encoding="utf-8").splitlines()
+    state, connected = 5, "03"
+    return sum(row.split()[state] == connected for row in rows if row.endswith(str(socket)))
 
 
 def held(device_id, *, pod="p", container="c", resource=GPU, share=""):
@@ -89,9 +97,8 @@ async def kubelet(socket):
 
 @pytest_asyncio.fixture
 async def source(socket):
-    client = Kubelet(socket)
-    yield client
-    await client.close()
+    async with Kubelet(socket) as client:
+        yield client
 
 
 @pytest.mark.parametrize(
@@ -140,7 +147,7 @@ async def test_a_new_answer_replaces_the_one_before(kubelet, source):
 async def test_an_answer_larger_than_the_limit_of_grpc_arrives(kubelet, source):
     crowd = [held(f"GPU-{n:064d}::{n % 10}", pod=f"p-{n // 8}") for n in range(70_000)]
     kubelet.give(crowd)
-    assert kubelet.answer_bytes > 5 * 2**20
+    assert len(encode(crowd)) > 5 * 2**20
 
     await lists_exactly(source, crowd)
 
@@ -262,6 +269,18 @@ async def test_a_closed_source_opens_again_when_it_is_asked(kubelet, source):
     await lists_exactly(source, [held("GPU-a")])
 
 
+async def test_leaving_the_context_closes_the_connection(kubelet, socket):
+    async with Kubelet(socket) as source:
+        await lists_exactly(source, [])
+        assert connections(socket) == 1
+
+    for _ in range(500):
+        if connections(socket) == 0:
+            return
+        await asyncio.sleep(0.02)
+    pytest.fail("the connection stays open")
+
+
 async def test_what_is_listed_becomes_the_tenants_of_the_devices(kubelet, source):
     kubelet.give(
         [
@@ -306,12 +325,12 @@ async def test_a_folder_of_any_name_can_hold_the_socket(tmp_path):
 
 
 async def test_a_fake_that_runs_is_not_started_twice(kubelet):
-    with pytest.raises(RuntimeError, match="runs already"):
+    with pytest.raises(RuntimeError, match="is already running"):
         await kubelet.start()
 
 
 def test_a_path_that_no_socket_can_have_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="longer than 107 bytes"):
+    with pytest.raises(ValueError, match="longer than the 107 bytes"):
         Kubelet(tmp_path / ("x" * 108))
 
 

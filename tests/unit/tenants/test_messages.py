@@ -102,7 +102,7 @@ def test_a_field_of_a_newer_kubelet_is_skipped():
 
 
 def test_bytes_of_another_kind_are_refused():
-    with pytest.raises(messages.MessageError, match="3 bytes are no ListPodResourcesResponse"):
+    with pytest.raises(messages.MessageError, match="3 bytes are not a ListPodResourcesResponse"):
         messages.decode(b"\xff\xff\xff")
 
 

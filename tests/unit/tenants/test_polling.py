@@ -3,14 +3,13 @@ import contextlib
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from exporter.tenants import polling
-from exporter.tenants.polling import JITTER, LONGEST_PAUSE_SECONDS, follow, pause_seconds, refresh
+from exporter.tenants.polling import follow, refresh
 from exporter.tenants.protocol import Allocation, DeadlineError, UnreachableError
 from exporter.tenants.tenants import TenantMap
+from slicewatch.service.backoff import Backoff
 from slicewatch.wire.layout import Device
 
 GPU = Device(uuid="GPU-a", gpu=0, model="H100")
@@ -20,7 +19,7 @@ HELD = Allocation(
 
 
 class Script:
-    """A source that plays its outcomes in turn and then repeats the last one."""
+    """A source that plays back its outcomes and then repeats the last one."""
 
     def __init__(self, *outcomes):
         self.outcomes = outcomes
@@ -39,6 +38,24 @@ class Script:
     async def asked_times(self, number):
         async with asyncio.timeout(10), self.turn:
             await self.turn.wait_for(lambda: self.asked >= number)
+
+
+class Recorded(Backoff):
+    """A backoff that records its calls, and makes every pause a short one."""
+
+    def __init__(self, told, **given):
+        super().__init__(**given)
+        self.told, self.row = told, 0
+
+    def next_seconds(self):
+        self.row += 1
+        self.told.append(self.row)
+        return min(super().next_seconds(), 0.001)
+
+    def reset(self):
+        super().reset()
+        self.row = 0
+        self.told.append("reset")
 
 
 @contextlib.asynccontextmanager
@@ -110,6 +127,16 @@ async def test_following_goes_on_at_its_pace_when_every_third_question_fails():
     assert len(tenants.resolve((GPU,))) == 1
 
 
+async def test_each_failure_in_a_row_makes_the_next_question_later(monkeypatch):
+    pauses = []
+    monkeypatch.setattr(polling, "Backoff", lambda **given: Recorded(pauses, **given))
+    source = Script(DeadlineError("late"), DeadlineError("late"), (HELD,), DeadlineError("late"))
+    async with following(source, TenantMap(), 0.001):
+        await source.asked_times(6)
+
+    assert pauses[:4] == [1, 2, "reset", 1]
+
+
 async def test_devices_that_change_are_asked_about_before_the_interval_ends(monkeypatch):
     monkeypatch.setattr(polling, "SHORTEST_PAUSE_SECONDS", 0.01)
     source, tenants = Script((HELD,)), TenantMap()
@@ -135,28 +162,5 @@ async def test_following_ends_when_it_is_cancelled():
 
 @pytest.mark.parametrize("interval", [0, -1, math.nan])
 async def test_an_interval_that_is_no_time_is_refused(interval):
-    with pytest.raises(ValueError, match="every so many seconds"):
+    with pytest.raises(ValueError, match="must be above 0 seconds"):
         await follow(Script(()), TenantMap(), interval)
-
-
-@pytest.mark.parametrize(
-    ("failures", "seconds"), [(0, 5), (1, 5), (2, 10), (3, 20), (4, 30), (5, 30), (10_000, 30)]
-)
-def test_each_failure_in_a_row_doubles_the_pause_up_to_the_longest(failures, seconds):
-    assert pause_seconds(5, failures, 0.5) == seconds
-
-
-def test_an_interval_above_the_longest_pause_is_kept():
-    assert pause_seconds(60, 9, 0.5) == 60
-
-
-@given(
-    st.floats(min_value=0.001, max_value=3600),
-    st.integers(min_value=0, max_value=2**40),
-    st.floats(min_value=0, max_value=1),
-)
-def test_a_pause_is_never_far_from_its_bounds(interval, failures, chance):
-    pause = pause_seconds(interval, failures, chance)
-
-    assert interval * (1 - JITTER) * 0.999 <= pause
-    assert pause <= max(interval, LONGEST_PAUSE_SECONDS) * (1 + JITTER) * 1.001

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from exporter.tenants.protocol import Allocation
-from exporter.tenants.tenants import TenantMap, Unresolved, tenants_of
+from exporter.tenants.tenants import Holders, TenantMap, Unresolved, tenants_of
 from slicewatch.wire.layout import Device, Tenant
 
 FIRST = Device(uuid="GPU-b", gpu=0, minor=0, model="H100")
@@ -138,6 +138,21 @@ def test_the_age_grows_until_the_next_answer():
     assert tenants.age_seconds(26.0) == 0.0
 
 
+def test_the_holders_say_how_old_and_how_whole_the_answer_is():
+    tenants = TenantMap()
+    assert tenants.holders(NODE, 9.0) == Holders()
+    tenants.take((held("GPU-a"), held("GPU-gone")), now=10.0)
+
+    found = tenants.holders(NODE, 12.5)
+
+    assert found == Holders(
+        tenants=(tenant(SECOND),),
+        unresolved=(Unresolved(resource="nvidia.com/gpu", device_id="GPU-gone"),),
+        known=True,
+        age_seconds=2.5,
+    )
+
+
 def test_only_another_answer_is_another_version():
     tenants = TenantMap()
     a, b = held("GPU-a"), held("GPU-b")
@@ -199,7 +214,8 @@ def test_an_id_that_stays_unknown_is_said_once():
             tenants.take((held("GPU-gone"), held("GPU-a", pod=f"p{now}")), now=float(now))
             tenants.resolve(NODE)
 
-    assert [line["device_id"] for line in said] == ["GPU-gone"]
+    (line,) = said
+    assert (line["count"], line["examples"]) == (1, ["nvidia.com/gpu GPU-gone"])
     assert len(tenants.unresolved) == 1
 
 
@@ -211,3 +227,12 @@ def test_without_a_driver_no_id_is_called_unknown():
         assert tenants.resolve(()) == ()
 
     assert said == []
+
+
+def test_any_number_of_unknown_ids_is_one_line():
+    tenants = TenantMap()
+    tenants.take([held(f"GPU-{n}") for n in range(1000)], 0.0)
+    with capture_logs() as said:
+        tenants.resolve(NODE)
+    (line,) = said
+    assert (line["count"], len(line["examples"])) == (1000, 5)
