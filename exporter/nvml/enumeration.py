@@ -1,7 +1,7 @@
-"""Who is there: every index of NVML's enumeration, asked on a thread of its own.
+"""Identifies the GPU at every index of NVML's enumeration, each on its own thread.
 
-A GPU may hang before it has told its name, and a node with such a GPU is where the others have to
-be seen most. The threads are used once; one that never returns is left behind.
+A GPU may hang before it has told its name, and a node with such a GPU is where the others matter
+most. Each thread is used once; one that never returns is left behind.
 """
 
 import threading
@@ -16,7 +16,7 @@ HANGS = Failed("HANG")
 
 
 class Enumeration:
-    """One look at all indices."""
+    """One identification of all GPUs."""
 
     def __init__(self, nvml: Nvml) -> None:
         self._nvml = nvml
@@ -24,7 +24,7 @@ class Enumeration:
         self._threads: list[threading.Thread] = []
 
     def slots(self, patience_seconds: float = PATIENCE_SECONDS) -> tuple[Slot, ...]:
-        """Return a slot an index, at the latest after the patience; who hangs until then ``HANGS``.
+        """Return one slot per index within the patience; one that has not answered is ``HANGS``.
 
         Raises:
             DriverUnavailableError: the driver is gone.

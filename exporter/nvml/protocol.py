@@ -1,7 +1,7 @@
 """What the exporter asks of a driver, whoever answers.
 
-All of it blocks: it is called on worker threads only, one thread per session, never on a thread
-that runs an event loop. No call raises for what a device or driver did; that is an outcome.
+All of it blocks, so it is never called on a thread that runs an event loop; a session is used by
+one thread at a time. No call raises for what a device or driver did; that is an outcome.
 Programming errors raise.
 """
 
@@ -107,7 +107,7 @@ class Event:
 
 
 class Session(Protocol):
-    """One GPU in the hands of one thread. Keeps sample cursors, never a device handle."""
+    """One GPU, used by one thread at a time. Never keeps a device handle between cycles."""
 
     def devices(self) -> Outcome[tuple[Device, ...]]:
         """Resolve anew: the GPU itself first, then its MIG devices in the order of NVML.
@@ -127,7 +127,7 @@ class Session(Protocol):
 
 
 class EventSource(Protocol):
-    """Events of all GPUs, in the hands of one thread."""
+    """Events of all GPUs, used by one thread."""
 
     def wait(self, timeout_seconds: float) -> Outcome[tuple[Event, ...]]:
         """Return what happened, at the latest after the timeout; an empty tuple is normal."""

@@ -7,12 +7,13 @@ from typing import Any
 
 from exporter.measure.plan import Plan
 from exporter.nvml.protocol import Failed, Lost, Outcome, Session, Unsupported, Value
+from slicewatch.catalog.model import Probe
 from slicewatch.wire.layout import Device
 
 # "Unsupported" holds until the device changes, but for a permission or a module that somebody
 # mends meanwhile.
 ASK_AGAIN_SECONDS = 300.0
-# What the resolution of the devices is called beside the probes, in stamps and metrics.
+# What the resolution of the devices is called beside the probes, in logs and metrics.
 RESOLUTION = "devices"
 
 
@@ -38,30 +39,43 @@ class Cycle:
     failed: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Stamp:
-    """The call that a pass is in, and since when (monotonic seconds)."""
-
-    call: str
-    since: float
-
-
 class Agenda:
-    """What is read of one device, what it was found not to support, and what is due when."""
+    """What is read of one device, what it was found not to support, and what is due when.
+
+    Attributes:
+        known: per probe, that the device cannot be asked; None where it can.
+        asked: the others, with their places in ``known``.
+    """
 
     def __init__(self, device: Device, plan: Plan) -> None:
         self.device = device
-        self.probes = plan.of(device).probes
-        self.unsupported: list[Unsupported | None] = [None] * len(self.probes)
-        self.due_at = [0.0] * len(self.probes)
+        self._probes = tuple(enumerate(plan.of(device).probes))
+        self._due_at = {index: 0.0 for index, probe in self._probes if probe.interval_seconds}
+        self.known: list[Outcome[Any] | None] = []
+        self.asked: tuple[tuple[int, Probe[Any]], ...] = ()
+        self.forget_unsupported()
+
+    def due(self, now: float) -> tuple[tuple[int, Probe[Any]], ...]:
+        """Return what to ask in a pass that begins now, and take it for asked."""
+        if not self._due_at:
+            return self.asked
+        due = tuple((i, p) for i, p in self.asked if self._due_at.get(i, now) <= now)
+        self._due_at |= {i: now + p.interval_seconds for i, p in due if i in self._due_at}
+        return due
+
+    def refuse(self, index: int, outcome: Unsupported) -> None:
+        """Do not ask for a probe any more."""
+        self.known[index] = outcome
+        self.asked = tuple((i, p) for i, p in self.asked if i != index)
 
     def forget_unsupported(self) -> None:
         """Ask for everything once more."""
-        self.unsupported = [None] * len(self.probes)
+        self.known = [None] * len(self._probes)
+        self.asked = self._probes
 
 
 class Reader:
-    """Runs the plan of one GPU through its session, and stamps the call that it is in.
+    """Runs the plan of one GPU through its session, and tells which call it is in.
 
     Args:
         open_session: called with the first pass, since it may block.
@@ -79,16 +93,15 @@ class Reader:
         self._session: Session | None = None
         self._plan = plan
         self._clock = clock
-        self._call: tuple[str, float] | None = None
+        self._call = ""
         self._devices: tuple[Device, ...] = ()
         self._agendas: tuple[Agenda, ...] = ()
         self._ask_again_at = 0.0
 
     @property
-    def stamp(self) -> Stamp | None:
-        """Return the call that the pass is in, or None outside of one. For any thread."""
-        call = self._call
-        return None if call is None else Stamp(*call)
+    def call(self) -> str:
+        """Return the call that the pass is in; empty outside of one. For any thread."""
+        return self._call
 
     def attempt(self) -> Cycle | Exception:
         """Read everything that is due, once; a fault in our own code is returned."""
@@ -99,7 +112,7 @@ class Reader:
         except Exception as error:  # noqa: BLE001 - raised again where the passes are taken
             return error
         finally:
-            self._call = None
+            self._call = ""
 
     def close(self) -> None:
         """Give up the session."""
@@ -108,7 +121,7 @@ class Reader:
 
     def _cycle(self, session: Session) -> Cycle:
         began = self._clock()
-        self._call = (RESOLUTION, began)
+        self._call = RESOLUTION
         found = session.devices()
         spent = {RESOLUTION: self._clock() - began}
         if not isinstance(found, Value):
@@ -134,29 +147,24 @@ class Reader:
         failed: set[str],
     ) -> tuple[tuple[Outcome[Any] | None, ...], Lost | None]:
         """Read one device; ends early where the GPU is lost, which is then the second item."""
-        outcomes: list[Outcome[Any] | None] = []
+        outcomes = agenda.known.copy()
         device, clock, read = agenda.device, self._clock, session.read
         before = clock()
-        for index, probe in enumerate(agenda.probes):
-            known = agenda.unsupported[index]
-            if known is not None or agenda.due_at[index] > began:
-                outcomes.append(known)
-                continue
-            self._call = (probe.name, before)
+        for index, probe in agenda.due(began):
+            name = self._call = probe.name
             outcome: Outcome[Any] = read(probe, device)
             after = clock()
-            spent[probe.name] = spent.get(probe.name, 0.0) + after - before
+            spent[name] = spent.get(name, 0.0) + after - before
             before = after
-            outcomes.append(outcome)
-            agenda.due_at[index] = began + probe.interval_seconds
+            outcomes[index] = outcome
             if type(outcome) is Value:
                 continue
             if isinstance(outcome, Lost):
                 return tuple(outcomes), outcome
             if isinstance(outcome, Unsupported):
-                agenda.unsupported[index] = outcome
+                agenda.refuse(index, outcome)
             elif isinstance(outcome, Failed):
-                failed.add(probe.name)
+                failed.add(name)
         return tuple(outcomes), None
 
     def _agendas_of(self, devices: tuple[Device, ...], now: float) -> tuple[Agenda, ...]:

@@ -1,4 +1,4 @@
-"""When NVML is to be started anew. Pure.
+"""When NVML is to be restarted. Pure.
 
 There are two occasions, each with its own rhythm: without a driver nothing works, so that it is
 tried soon and often; for a GPU that is lost alone a new start is the only way to see it come

@@ -1,9 +1,8 @@
-"""Keeps NVML alive: start, new start after a pause, one pass over all GPUs a tick.
+"""Keeps NVML alive: start, restart after a pause, one pass over all GPUs per tick.
 
 Runs on the event loop and never blocks it: whatever may block in the driver runs on another
-thread. NVML is started anew only while every GPU rests, since a thread that is inside a call would
-be torn from its driver; one that hangs keeps the present state and shows as a GPU that does not
-answer.
+thread. NVML is restarted only while no GPU is being read, since that would pull the driver out from under
+a thread inside a call; while one hangs, the current state stays, and the GPU shows as down.
 """
 
 import asyncio
@@ -13,8 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
-
-import structlog
 
 from exporter.measure.plan import Plan
 from exporter.nvml.enumeration import Enumeration
@@ -30,17 +27,18 @@ from exporter.nvml.reader import Cycle, Reader
 from exporter.nvml.relay import PATIENCE_SECONDS, Relay
 from exporter.nvml.restarts import Restarts
 from exporter.nvml.threads import Threads
+from slicewatch.service import logs
 
 T = TypeVar("T")
 
-# A pass that takes longer hangs: a new start does not wait for it, and a log line says so.
+# A pass that takes longer counts as hung: a restart does not wait for it, and it is logged.
 HANG_SECONDS = 2.0
-# How long a process that ends waits for the driver to shut down in good order.
+# How long a process that is stopping waits for an orderly shutdown of the driver.
 CLOSE_SECONDS = 1.0
 
 STARTING = "starting"
 
-log = structlog.get_logger(__name__)
+log = logs.logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,10 +236,10 @@ class Supervisor:
         running = self._relay.running()
         hanging = {reader for reader, seconds in running.items() if seconds > HANG_SECONDS}
         for reader in hanging - self._hanging:
-            call = reader.stamp.call if reader.stamp else ""
-            log.warning("a GPU hangs", gpu=reader.gpu.gpu, uuid=reader.gpu.uuid, call=call)
+            gpu = reader.gpu
+            log.warning("GPU hangs", gpu=gpu.gpu, uuid=gpu.uuid, call=reader.call)
         for reader in self._hanging - hanging:
-            log.info("a GPU hangs no longer", gpu=reader.gpu.gpu, uuid=reader.gpu.uuid)
+            log.info("GPU recovered from hang", gpu=reader.gpu.gpu, uuid=reader.gpu.uuid)
         self._hanging = hanging
 
     def _on_loop(self, callback: Callable[[], object]) -> None:

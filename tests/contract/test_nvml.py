@@ -247,14 +247,38 @@ def test_no_sample_between_two_reads_is_lost_or_counted_twice(world):
     assert busy == pytest.approx(truth, abs=0.005 * (end - begin))
 
 
-def test_a_read_without_a_new_sample_tells_the_present_rate(world):
+def test_a_read_between_two_samples_says_nothing(world):
+    """The next sample speaks of that time: a rate in its place would count it twice."""
     session = world.session(WHOLE)
     (device,) = devices_of(session)
     session.read(UTILIZATION, device)
     reading = session.read(UTILIZATION, device).value
+    assert (reading.samples, reading.current_percent, reading.percent()) == ((), None, None)
+
+
+def test_where_samples_have_stopped_the_current_rate_is_read(world):
+    session = world.session(WHOLE)
+    session.read(UTILIZATION, *devices_of(session))
+    injection = world.inject(scenario.Lost(node="n", gpu=WHOLE))
+    world.advance(5)
+    world.clear(injection)
+    (device,) = devices_of(session)
+    reading = session.read(UTILIZATION, device).value
     assert reading.samples == ()
     assert reading.current_percent == world.node.gpus[WHOLE].current_utilization
     assert reading.percent() == reading.current_percent
+
+
+def test_no_sample_is_lost_when_nvml_is_started_anew(world):
+    session = world.session(WHOLE)
+    last = session.read(UTILIZATION, *devices_of(session)).value.samples[-1][0]
+    world.nvml.stop()
+    world.advance(1)
+    world.nvml.start()
+    session = world.session(WHOLE)
+    reading = session.read(UTILIZATION, *devices_of(session)).value
+    assert reading.since_us == last
+    assert reading.covered_seconds() == pytest.approx(1, abs=0.17)
 
 
 def test_time_that_the_buffer_no_longer_holds_is_not_invented(world):

@@ -3,7 +3,6 @@
 Read once for each of them. What one does not state is left empty; it is no reason to hide it.
 """
 
-import struct
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -11,19 +10,18 @@ import pynvml
 from pynvml import NVMLError
 
 from exporter.nvml.protocol import Failed, Outcome, Unsupported, Value
+from exporter.nvml.real.calls import Calls, Handle
 from exporter.nvml.real.returns import GONE, TOO_OLD, outcome_of
 from slicewatch.wire.layout import Device
 
-Handle = pynvml.c_nvmlDevice_t
 # What tells one MIG instance from another: uuid, GPU instance, compute instance, and its
 # attributes (SMs, engines, slices, memory), since the driver may give all three ids to an
 # instance of another size after the GPU was partitioned anew. Made anew in every cycle, hence
 # no class.
-InstanceKey = tuple[str, int, int, tuple[int, ...]]
+InstanceKey = tuple[bytes, int, int, tuple[int, ...]]
 
-# The uuid is no text. NVML has no name for that.
+# The uuid is not text; NVML has no error for that.
 GARBLED: Final = Failed("GARBLED_UUID")
-_ATTRIBUTES: Final = struct.Struct("@8IQ")
 
 
 def identify(index: int) -> Outcome[Device]:
@@ -37,31 +35,32 @@ def identify(index: int) -> Outcome[Device]:
     return Value(board) if board.uuid else GARBLED
 
 
-def mig_enabled(handle: Handle) -> bool | None:
+def mig_enabled(calls: Calls, handle: Handle) -> bool | None:
     """Tell whether the GPU is partitioned; None for one that never can be.
 
     Raises:
         NVMLError: the GPU or the driver does not answer.
     """
     try:
-        return pynvml.nvmlDeviceGetMigMode(handle)[0] == pynvml.NVML_DEVICE_MIG_ENABLE
+        current, _ = calls.mig_modes(handle)
     except NVMLError as error:
         if not isinstance(outcome_of(error.value), Unsupported):
             raise
         return None
+    return current == pynvml.NVML_DEVICE_MIG_ENABLE
 
 
-def instance_key(instance: Handle) -> InstanceKey:
+def instance_key(calls: Calls, instance: Handle) -> InstanceKey:
     """Return the identity of a MIG instance.
 
     Raises:
         NVMLError: it is gone, or does not answer.
     """
     return (
-        pynvml.nvmlDeviceGetUUID(instance),
-        pynvml.nvmlDeviceGetGpuInstanceId(instance),
-        pynvml.nvmlDeviceGetComputeInstanceId(instance),
-        _ATTRIBUTES.unpack_from(pynvml.nvmlDeviceGetAttributes_v2(instance)),
+        calls.uuid(instance),
+        calls.number("nvmlDeviceGetGpuInstanceId", instance),
+        calls.number("nvmlDeviceGetComputeInstanceId", instance),
+        calls.attributes(instance),
     )
 
 
@@ -79,6 +78,7 @@ def describe(
 
     Raises:
         NVMLError: the GPU, the instance or the driver does not answer.
+        UnicodeDecodeError: the uuid is not text.
     """
     uuid, gpu_instance, compute_instance, attributes = key
     sm_count, *_, gpu_slices, compute_slices, _ = attributes
@@ -89,7 +89,7 @@ def describe(
     elif compute_slices < gpu_slices:
         profile = f"{compute_slices}c.{profile}"
     return Device(
-        uuid=uuid,
+        uuid=uuid.decode(),
         gpu=gpu.gpu,
         model=gpu.model,
         parent=gpu.uuid,
@@ -117,7 +117,10 @@ def profile_names(handle: Handle) -> Iterator[tuple[int, str]]:
             if error.value in GONE:
                 raise
             continue
-        yield info.id, info.name.removeprefix("MIG ")
+        try:
+            yield info.id, info.name.removeprefix("MIG ")
+        except UnicodeDecodeError:
+            continue
 
 
 def _board(index: int, handle: Handle) -> Device:
@@ -125,7 +128,7 @@ def _board(index: int, handle: Handle) -> Device:
         uuid=pynvml.nvmlDeviceGetUUID(handle),
         gpu=index,
         model=_text(pynvml.nvmlDeviceGetName, handle),
-        mig_enabled=mig_enabled(handle) or False,
+        mig_enabled=mig_enabled(Calls(), handle) or False,
         minor=_minor(handle),
         pci_bus_id=_text(_bus_id, handle),
         serial=_text(pynvml.nvmlDeviceGetSerial, handle),

@@ -11,8 +11,9 @@ from pynvml import NVMLError
 
 from exporter.nvml.protocol import Driver, EventSource, Outcome, Session
 from exporter.nvml.real import events, identity
-from exporter.nvml.real.returns import Return, unavailable
+from exporter.nvml.real.returns import GONE, Return, unavailable
 from exporter.nvml.real.session import RealSession
+from exporter.nvml.samples import SampleCursors
 from slicewatch.wire.layout import Device
 
 
@@ -26,6 +27,7 @@ class RealNvml:
     def __init__(self, cpu_nanoseconds: Callable[[], int] = time.time_ns) -> None:
         self._started = False
         self._cpu_nanoseconds = cpu_nanoseconds
+        self._cursors = SampleCursors()
 
     def start(self) -> Driver:
         """Initialise, once until the next ``stop``.
@@ -41,9 +43,9 @@ class RealNvml:
             pynvml.nvmlInit()
             self._started = True
             return Driver(
-                driver=pynvml.nvmlSystemGetDriverVersion(),
-                nvml=pynvml.nvmlSystemGetNVMLVersion(),
-                cuda=_dotted(pynvml.nvmlSystemGetCudaDriverVersion_v2()),
+                driver=_text(pynvml.nvmlSystemGetDriverVersion),
+                nvml=_stated(pynvml.nvmlSystemGetNVMLVersion),
+                cuda=_stated(lambda: _dotted(pynvml.nvmlSystemGetCudaDriverVersion_v2())),
             )
         except NVMLError as error:
             self.stop()
@@ -77,7 +79,7 @@ class RealNvml:
 
     def open(self, gpu: Device) -> Session:
         """Return a session for a GPU that was identified."""
-        return RealSession(gpu, self._cpu_nanoseconds)
+        return RealSession(gpu, self._cursors.of(gpu.uuid), self._cpu_nanoseconds)
 
     def events(self, gpus: tuple[Device, ...]) -> Outcome[EventSource]:
         """Listen to these GPUs from now on."""
@@ -93,6 +95,26 @@ def _forget_library() -> None:
     pynvml._nvmlGetFunctionPointer_cache.clear()  # noqa: SLF001 - it has no call for that
     if library is not None:
         _ctypes.dlclose(library._handle)  # noqa: SLF001
+
+
+def _stated(version: Callable[[], str]) -> str:
+    """Return a version, or nothing where it is not stated; that is no reason not to start.
+
+    The version of CUDA comes from libcuda, which containers without compute capability lack.
+    """
+    try:
+        return _text(version)
+    except NVMLError as error:
+        if error.value in GONE:
+            raise
+        return ""
+
+
+def _text(version: Callable[[], str]) -> str:
+    try:
+        return version()
+    except UnicodeDecodeError:
+        return ""
 
 
 def _dotted(cuda: int) -> str:

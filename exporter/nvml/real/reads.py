@@ -11,15 +11,13 @@ import pynvml
 from pynvml import NVMLError
 
 from exporter.nvml.protocol import Outcome, Unsupported, Value
+from exporter.nvml.real.calls import Calls, Handle
 from exporter.nvml.real.returns import TOO_OLD, Return, outcome_of
 from slicewatch.catalog.readings import Clock, Energy, Memory, Power, Temperature
 
-Handle = pynvml.c_nvmlDevice_t
 # What a probe reads differs from probe to probe; the session gives the type back.
-Read = Callable[[Handle], Outcome[Any]]
+Read = Callable[[Calls, Handle], Outcome[Any]]
 
-# One unpacking costs a quarter of what the binding's structures take for a single field.
-_MEMORY: Final = struct.Struct("@I4Q")
 _SAMPLE: Final = struct.Struct("@QI")
 
 _OF_MIG_INSTANCE: Final = Unsupported("mig_instance")
@@ -28,48 +26,48 @@ _WHILE_MIG_ENABLED: Final = Unsupported("mig_enabled")
 _SAMPLE_ATTEMPTS: Final = 3
 
 
-def _memory(handle: Handle) -> Outcome[Memory]:
+def _memory(calls: Calls, handle: Handle) -> Outcome[Memory]:
     # Version 1 counts what the driver reserved as used and does not say how much it is: where
     # version 2 is missing, the true use is unknown.
-    memory = pynvml.nvmlDeviceGetMemoryInfo(handle, pynvml.nvmlMemory_v2)
-    _, total, reserved, free, used = _MEMORY.unpack_from(memory)
+    total, reserved, free, used = calls.memory(handle)
     # The header says both of ``used``: with what is reserved, and without. The sum tells which.
     if reserved and free + used == total:
         used -= reserved
     return Value(Memory(total, free, used, reserved))
 
 
-def _power(handle: Handle) -> Outcome[Power]:
-    return Value(Power(pynvml.nvmlDeviceGetPowerUsage(handle)))
+def _power(calls: Calls, handle: Handle) -> Outcome[Power]:
+    return Value(Power(calls.number("nvmlDeviceGetPowerUsage", handle)))
 
 
-def _energy(handle: Handle) -> Outcome[Energy]:
-    return Value(Energy(pynvml.nvmlDeviceGetTotalEnergyConsumption(handle)))
+def _energy(calls: Calls, handle: Handle) -> Outcome[Energy]:
+    return Value(Energy(calls.long_number("nvmlDeviceGetTotalEnergyConsumption", handle)))
 
 
-def _sm_clock(handle: Handle) -> Outcome[Clock]:
-    return Value(Clock(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM)))
+def _sm_clock(calls: Calls, handle: Handle) -> Outcome[Clock]:
+    return Value(Clock(calls.number("nvmlDeviceGetClockInfo", handle, pynvml.NVML_CLOCK_SM)))
 
 
-def _memory_clock(handle: Handle) -> Outcome[Clock]:
-    return Value(Clock(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_MEM)))
+def _memory_clock(calls: Calls, handle: Handle) -> Outcome[Clock]:
+    return Value(Clock(calls.number("nvmlDeviceGetClockInfo", handle, pynvml.NVML_CLOCK_MEM)))
 
 
-def _temperature(handle: Handle) -> Outcome[Temperature]:
+def _temperature(calls: Calls, handle: Handle) -> Outcome[Temperature]:
+    sensor = pynvml.NVML_TEMPERATURE_GPU
     try:
-        celsius = pynvml.nvmlDeviceGetTemperatureV(handle, pynvml.NVML_TEMPERATURE_GPU)
+        celsius = pynvml.nvmlDeviceGetTemperatureV(handle, sensor)
     except NVMLError as error:
         if error.value not in TOO_OLD:
             raise
-        celsius = pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU)
+        celsius = calls.number("nvmlDeviceGetTemperature", handle, sensor)
     return Value(Temperature(celsius))
 
 
-def _not_of_mig_instance(_: Handle) -> Outcome[Any]:
+def _not_of_mig_instance(_: Calls, __: Handle) -> Outcome[Any]:
     return _OF_MIG_INSTANCE
 
 
-def _not_while_mig_enabled(_: Handle) -> Outcome[Any]:
+def _not_while_mig_enabled(_: Calls, __: Handle) -> Outcome[Any]:
     return _WHILE_MIG_ENABLED
 
 
@@ -109,7 +107,7 @@ def samples(handle: Handle, since_us: int) -> Iterable[tuple[int, int]]:
 
 
 def current_percent(handle: Handle) -> int | None:
-    """Return the driver's present rate, or None on a board that has samples but no rate.
+    """Return the driver's current rate, or None on a board that has samples but no rate.
 
     Raises:
         NVMLError: the call failed.

@@ -12,6 +12,7 @@ from exporter.nvml.protocol import (
     Session,
     Value,
 )
+from exporter.nvml.samples import SampleCursors
 from exporter.nvml.simulated.events import SimulatedEvents
 from exporter.nvml.simulated.refusals import (
     MISMATCH,
@@ -33,6 +34,7 @@ class SimulatedNvml:
     def __init__(self, node: SimulatedNode) -> None:
         self._node = node
         self._life: Life | None = None
+        self._cursors = SampleCursors()
 
     @classmethod
     def of(cls, scenario: Path | str, *, node: str = "") -> "SimulatedNvml":
@@ -102,7 +104,8 @@ class SimulatedNvml:
     def open(self, gpu: Device) -> Session:
         """Return a session for a GPU that was identified."""
         refuse_on_event_loop()
-        return SimulatedSession(self._node, self._node.gpu(gpu.uuid), self._life)
+        cursor = self._cursors.of(gpu.uuid)
+        return SimulatedSession(self._node, self._node.gpu(gpu.uuid), cursor, self._life)
 
     def events(self, gpus: tuple[Device, ...]) -> Outcome[EventSource]:
         """Listen to these GPUs, without those that are lost."""

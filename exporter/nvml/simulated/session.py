@@ -4,12 +4,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from exporter.nvml.protocol import Failed, Lost, Outcome, Unsupported, Value
+from exporter.nvml.samples import SampleCursor
 from exporter.nvml.simulated.refusals import Life, refusal_of, refuse_on_event_loop
 from simulator.gpu import MemoryState, SimulatedGpu
 from simulator.node import SimulatedNode
 from simulator.timeline import MigDevice
 from slicewatch.catalog.model import Probe
 from slicewatch.catalog.readings import (
+    MICROSECONDS,
     Clock,
     Energy,
     Memory,
@@ -26,15 +28,21 @@ _GPU_NOT_FOUND: Final = Lost("gpu_not_found")
 
 
 class SimulatedSession:
-    """One GPU in the hands of one thread; see ``protocol.Session``."""
+    """One GPU; see ``protocol.Session``."""
 
-    def __init__(self, node: SimulatedNode, gpu: SimulatedGpu | None, life: Life | None) -> None:
+    def __init__(
+        self,
+        node: SimulatedNode,
+        gpu: SimulatedGpu | None,
+        cursor: SampleCursor,
+        life: Life | None,
+    ) -> None:
         self._node = node
         self._gpu = gpu
         self._life = life
         self._closed = False
         self._resolved: frozenset[Device] = frozenset()
-        self._seen_us: int | None = None
+        self._cursor = cursor
 
     def devices(self) -> Outcome[tuple[Device, ...]]:
         """Resolve the GPU and its MIG devices anew; waits while the GPU hangs."""
@@ -93,16 +101,13 @@ class SimulatedSession:
     def _utilization(self, gpu: SimulatedGpu) -> Outcome[Utilization]:
         if gpu.mig_enabled:
             return Unsupported("mig_enabled")
-        samples = gpu.utilization_samples(self._seen_us)
-        before = self._seen_us
-        if not samples:
-            return Value(Utilization((), before, gpu.current_utilization))
-        self._seen_us = samples[-1][0]
-        if before is None:
-            # What the buffer holds from before the session is not counted.
-            return Value(Utilization(samples[-1:], None))
-        gap = samples[0][0] - before > gpu.sample_period_us
-        return Value(Utilization(samples, None if gap else before))
+        clock = self._node.clock
+        now_us = clock.epoch_us + round(clock.now() * MICROSECONDS)
+        samples = gpu.utilization_samples(self._cursor.last_seen_us(now_us) or None)
+        reading = self._cursor.take(samples, now_us)
+        if reading.samples or not self._cursor.is_dry(now_us):
+            return Value(reading)
+        return Value(Utilization((), reading.since_us, gpu.current_utilization))
 
 
 def whole_gpu(gpu: SimulatedGpu, *, mig_enabled: bool) -> Device:

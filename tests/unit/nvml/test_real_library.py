@@ -9,10 +9,11 @@ import sys
 import threading
 from pathlib import Path
 
+import pynvml
 import pytest
 
 from exporter.nvml.enumeration import Enumeration
-from exporter.nvml.protocol import DriverUnavailableError, Value
+from exporter.nvml.protocol import Driver, DriverUnavailableError, Value
 from exporter.nvml.real.returns import Return
 from testbed import require
 from testbed.binaries import Unavailable
@@ -235,3 +236,21 @@ def test_an_old_driver_reports_what_it_can(world, tmp_path):
             # What is reserved is unknown there, and with it what is truly used.
             expected = "Unsupported(reason='driver')" if probe == "memory" else new[device][probe]
             assert said == expected
+
+
+def test_a_version_that_is_not_stated_is_no_reason_not_to_start(world, monkeypatch):
+    """Containers that may not compute lack libcuda, which is asked for the version of CUDA."""
+
+    def lacks_libcuda():
+        raise pynvml.NVMLError(Return.LIBRARY_NOT_FOUND)
+
+    monkeypatch.setattr(pynvml, "nvmlSystemGetCudaDriverVersion_v2", lacks_libcuda)
+    assert world.nvml.start() == Driver(driver="580.95.05", nvml="13.580.95.05", cuda="")
+    assert world.nvml.count() == 2
+    world.nvml.stop()
+
+
+def test_a_version_that_is_not_text_is_no_reason_not_to_start(world, monkeypatch):
+    monkeypatch.setattr(pynvml, "nvmlSystemGetDriverVersion", b"580.\xff".decode)
+    assert world.nvml.start().driver == ""
+    world.nvml.stop()

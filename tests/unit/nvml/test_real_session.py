@@ -143,7 +143,7 @@ def test_a_buffer_that_ran_dry_between_its_two_calls_has_nothing_new(world):
     session.read(UTILIZATION, *resolved(session))
     world.fail(WHOLE, nvmlDeviceGetSamples=Return.INVALID_ARGUMENT)
     reading = session.read(UTILIZATION, *resolved(session)).value
-    assert (reading.samples, reading.current_percent) == ((), 0)
+    assert reading.samples == ()
 
 
 def test_a_dry_buffer_on_a_board_without_rates_is_no_lack_of_support(world):
@@ -349,3 +349,22 @@ def test_the_structures_are_unpacked_as_the_binding_lays_them_out():
     sample.sampleValue.uiVal = 8
     assert struct.Struct("@QI").unpack_from(sample) == (7, 8)
     assert ctypes.sizeof(pynvml.c_nvmlDeviceAttributes) == struct.calcsize("@8IQ")
+
+
+def test_profiles_whose_names_are_not_text_hide_no_instance(world):
+    def spoil(state):
+        for profile in state.profiles:
+            profile.name = b"MIG \xff\xfe"
+
+    world.alter(PARTITIONED, spoil)
+    _, *instances = resolved(world.session(PARTITIONED))
+    assert len(instances) == len(world.node.gpus[PARTITIONED].mig_devices)
+
+
+def test_an_absurd_number_of_instances_is_not_walked_to_its_end(world):
+    def spoil(state):
+        state.mig_slots = 4_000_000_000
+
+    world.alter(PARTITIONED, spoil)
+    _, *instances = resolved(world.session(PARTITIONED))
+    assert len(instances) == len(world.node.gpus[PARTITIONED].mig_devices)

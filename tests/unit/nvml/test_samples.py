@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.nvml.real.samples import AHEAD_US, SampleCursor
+from exporter.nvml.samples import AHEAD_US, SampleCursor
 
 NOW_US = 1_800_000_000_000_000
 
