@@ -38,7 +38,7 @@ async def measure(folder: Path) -> list[Row]:
     """Return the cost of a tick at a high rate, and in production's rhythm."""
     async with (
         aiohttp.ClientSession() as client,
-        nodes.node(nodes.dense(), folder, moving=False) as machine,
+        nodes.node(nodes.dense(), folder) as machine,
     ):
         gpus = len(machine.simulated.gpus)
         return [

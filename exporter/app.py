@@ -6,8 +6,6 @@ import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import structlog
-
 from exporter.endpoints import Endpoints
 from exporter.measure.board import Board
 from exporter.measure.plan import Plan, chosen
@@ -20,6 +18,7 @@ from exporter.tenants.protocol import PodResources
 from exporter.tenants.tenants import TenantMap
 from exporter.ticker import Ticker
 from slicewatch.catalog import CATALOG, own
+from slicewatch.service import logs
 from slicewatch.service.exposition import Format
 from slicewatch.service.own_metrics import OwnMetrics
 from slicewatch.service.server import Address, Check, serving
@@ -28,7 +27,7 @@ from slicewatch.service.tasks import background
 # An exporter is not unready for a tick or two that the machine was too busy to run.
 READY_TICKS = 3
 
-log = structlog.get_logger(__name__)
+log = logs.logger(__name__)
 
 
 @asynccontextmanager
@@ -55,7 +54,7 @@ async def exporting(
         stack.push_async_callback(supervisor.close)
         await stack.enter_async_context(background(*tasks))
         address = await stack.enter_async_context(serving(app, settings.listen))
-        log.info("exporter serves", address=str(address), node=settings.node)
+        log.info("serving", address=str(address), node=settings.node)
         yield address
 
 

@@ -17,8 +17,8 @@ LANDING = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Slicewatch exporter</title></head>
 <body><h1>Slicewatch exporter {version}</h1><p>Node {node}</p><ul>
 <li><a href="/metrics">/metrics</a> Prometheus text and OpenMetrics</li>
-<li><a href="/snapshot">/snapshot</a> the present values as JSON; <a href="/snapshot?watch=true">
-?watch=true</a> streams a line a tick</li>
+<li><a href="/snapshot">/snapshot</a> the current values as JSON; <a href="/snapshot?watch=true">
+?watch=true</a> streams one line per tick</li>
 <li><a href="/livez">/livez</a> and <a href="/readyz?verbose">/readyz</a></li>
 </ul></body></html>
 """
@@ -59,7 +59,7 @@ class Endpoints:
         return web.Response(body=body, headers=headers)
 
     async def snapshot(self, request: web.Request) -> web.StreamResponse:
-        """Give out one frame, or with ``watch=true`` a line a tick until the reader leaves."""
+        """Give out one frame, or with ``watch=true`` one line per tick until the reader leaves."""
         if request.query.get("watch") in {"1", "true"}:
             return await self._stream(request)
         frame = self._publication.frame_now()
@@ -94,7 +94,11 @@ class Endpoints:
             if snapshot is None or snapshot.sequence == sent_sequence:
                 await self._publication.wait()
                 continue
-            line = self._publication.line(with_layout=layout is not sent_layout)
+            if sent_sequence is None:
+                # A reader that comes between two ticks gets values that are older than a tick's.
+                line = self._publication.frame_now()
+            else:
+                line = self._publication.line(with_layout=layout is not sent_layout)
             sent_layout, sent_sequence = layout, snapshot.sequence
             async with asyncio.timeout(READER_PATIENCE_SECONDS):
                 await response.write(line)

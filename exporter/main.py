@@ -1,40 +1,38 @@
-"""Start of the exporter process: settings, logs, and the choice between real and simulated."""
+"""Start of the exporter process, and the choice between the real driver and a simulated one."""
 
 import asyncio
 import os
-import sys
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from exporter.nvml.protocol import Nvml
 from exporter.settings import ExporterSettings
-from slicewatch.service import logs, tasks
-from slicewatch.service.settings import SettingsError, load
+from slicewatch.service import process
+from slicewatch.service.settings import SettingsError
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Run the exporter until a signal ends it; return the exit status (2: bad settings)."""
+    """Run the exporter until a signal ends it; return the exit status (2: user error)."""
     # numpy's linear algebra is not used here; its thread pool would only cost memory.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    try:
-        settings = load(ExporterSettings, arguments, environment)
-        nvml = _nvml(settings)
-    except SettingsError as error:
-        sys.stderr.writelines(f"slicewatch exporter: {fault}\n" for fault in error.faults)
-        return 2
-    logs.configure(settings.log_level)
-    return tasks.run(lambda: _main(settings, nvml))
+    return process.run("exporter", ExporterSettings, _prepare, arguments, environment)
+
+
+def _prepare(settings: ExporterSettings) -> process.Program:
+    nvml = _nvml(settings)
+    return process.Program(lambda: _main(settings, nvml), user_errors=(OSError,))
 
 
 async def _main(settings: ExporterSettings, nvml: Nvml) -> None:
     from exporter.app import exporting
+    from exporter.tenants.kubelet import Kubelet
 
-    kubelet = None
-    if settings.kubelet_socket:
-        from exporter.tenants.kubelet import Kubelet
-
-        kubelet = Kubelet(Path(settings.kubelet_socket))
-    async with exporting(settings, nvml, kubelet):
+    async with AsyncExitStack() as stack:
+        kubelet = None
+        if settings.kubelet_socket:
+            kubelet = await stack.enter_async_context(Kubelet(Path(settings.kubelet_socket)))
+        await stack.enter_async_context(exporting(settings, nvml, kubelet))
         await asyncio.Event().wait()
 
 

@@ -61,7 +61,7 @@ class Publication:
         await self._changed.wait()
 
     def line(self, *, with_layout: bool) -> bytes:
-        """Return the present frame as a line of the stream; empty before the first."""
+        """Return the current frame as a line of the stream; empty before the first."""
         if self.layout is None or self.snapshot is None:
             return b""
         if with_layout not in self._lines:
@@ -70,12 +70,12 @@ class Publication:
         return self._lines[with_layout]
 
     def frame_now(self) -> bytes:
-        """Return the present frame with its layout and with the ages of this moment."""
+        """Return the current frame with its layout and with ages as of now."""
         if self.layout is None or self.snapshot is None:
             return b""
         passed = self.age_seconds()
         ages = [None if age is None else age + passed for age in self.snapshot.ages]
-        snapshot = msgspec.structs.replace(self.snapshot, ages=ages)
+        snapshot = msgspec.structs.replace(self.snapshot, ages=ages, clock=self._clock())
         return wire.encode(Frame(layout=self.layout, snapshot=snapshot))
 
     def exposition(self, form: Format, *, compressed: bool) -> bytes:

@@ -5,14 +5,25 @@ import socket
 from dataclasses import dataclass
 
 from exporter.measure.plan import check_names
+from exporter.tenants.kubelet import MAX_SOCKET_PATH_BYTES
 from slicewatch.catalog.model import Label
 from slicewatch.service.logs import LEVELS
 from slicewatch.service.server import Address
 from slicewatch.service.settings import SettingsError, duration, setting
 
+SHORTEST_TICK_SECONDS = 0.05
+# To an adapter, a stream that is silent for longer than some ticks is dead.
+LONGEST_TICK_SECONDS = 5.0
 LABEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 # A window is kept tick by tick; finer ones would cost more memory than they tell.
 MOST_TICKS_OF_A_WINDOW = 1000
+
+
+def _socket_path(value: object) -> str:
+    path = str(value)
+    if len(path.encode()) > MAX_SOCKET_PATH_BYTES:
+        raise ValueError(f"{path!r} is longer than the {MAX_SOCKET_PATH_BYTES} bytes of a socket")
+    return path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +31,7 @@ class ExporterSettings:
     """Read the GPUs of this node and publish them."""
 
     listen: Address = setting(
-        Address("0.0.0.0", 9400), parse=Address.parse, help="Address of all HTTP endpoints."
+        Address("", 9400), parse=Address.parse, help="Address of all HTTP endpoints."
     )
     metrics: tuple[str, ...] = setting(
         (),
@@ -49,6 +60,7 @@ class ExporterSettings:
     )
     kubelet_socket: str = setting(
         "/var/lib/kubelet/pod-resources/kubelet.sock",
+        parse=_socket_path,
         help="The kubelet's PodResources socket; empty where there is no kubelet.",
     )
     simulate: str = setting(
@@ -72,7 +84,9 @@ class ExporterSettings:
         ours = set(map(str, Label))
         for name in self.labels:
             if not LABEL_NAME.fullmatch(name) or name.startswith("__"):
-                faults.append(f"labels: {name!r} is no Prometheus label name; use [a-zA-Z0-9_]")
+                faults.append(
+                    f"labels: {name!r} is not a valid Prometheus label name; use [a-zA-Z0-9_]"
+                )
             elif name in ours:
                 faults.append(f"labels: {name!r} is a label of our series; choose another name")
         if self.simulate_node and not self.simulate:
@@ -84,8 +98,9 @@ class ExporterSettings:
     def _time_faults(self) -> list[str]:
         faults = [] if self.scrape_interval > 0 else ["scrape_interval: must be more than 0"]
         tick = self.tick_seconds
-        if not 0.05 <= tick <= 60:
-            return [*faults, f"tick_seconds: {tick:g} is not within 0.05 and 60"]
+        if not SHORTEST_TICK_SECONDS <= tick <= LONGEST_TICK_SECONDS:
+            between = f"between {SHORTEST_TICK_SECONDS:g} and {LONGEST_TICK_SECONDS:g}"
+            return [*faults, f"tick_seconds: {tick:g} is not {between}"]
         if not tick <= self.window_seconds <= 600:
             faults.append(
                 f"window_seconds: {self.window_seconds:g} is not within a tick ({tick:g}) and 600"

@@ -1,19 +1,18 @@
-"""The rhythm of the exporter: one pass over all GPUs, one snapshot, once a tick."""
+"""The rhythm of the exporter: one pass over all GPUs, one snapshot, once per tick."""
 
 import asyncio
 import math
 import time
 from collections.abc import Callable
 
-import structlog
-
-from exporter.measure.board import Board, Holders
+from exporter.measure.board import Board
 from exporter.nvml.protocol import Value
 from exporter.nvml.reader import RESOLUTION, Cycle
 from exporter.nvml.supervisor import Supervisor
 from exporter.publication import Publication
 from exporter.tenants.tenants import TenantMap
 from slicewatch.catalog import CATALOG, own
+from slicewatch.service import logs
 from slicewatch.service.own_metrics import OwnMetrics
 from slicewatch.wire.layout import Device
 
@@ -23,7 +22,7 @@ PATIENCE_SHARE = 0.5
 # than this share was the one that just ran.
 EARLY_SHARE = 0.1
 
-log = structlog.get_logger(__name__)
+log = logs.logger(__name__)
 
 
 def next_tick(now: float, tick_seconds: float) -> float:
@@ -58,6 +57,7 @@ class Ticker:
         self._clock = clock
         self._silent: dict[Device, str] = {}
         self._down_reason: str | None = None
+        self._failed: set[str] | None = None
         # A gauge without labels is 0 until it is set, which is no age that anybody knows.
         self._tenants_age = own_metrics.gauge(own.TENANTS_AGE)
         self._unresolved = own_metrics.gauge(own.UNRESOLVED)
@@ -81,19 +81,14 @@ class Ticker:
         cycles = await self._supervisor.pass_all(PATIENCE_SHARE * self._tick_seconds)
         now = self._clock()
         self._board.merge(cycles, now)
-        layout, snapshot = self._board.publish(now, self._holders(now))
+        layout, snapshot = self._board.publish(
+            now, self._tenants.holders(self._board.devices, now)
+        )
         self._publication.publish(layout, snapshot)
         self._say_who_is_silent(now)
         self._observe(cycles)
         self._observe_tenants(now)
         self._own.histogram(own.TICK_SECONDS).observe(self._clock() - began)
-
-    def _holders(self, now: float) -> Holders:
-        return Holders(
-            tenants=self._tenants.resolve(self._board.devices),
-            known=self._tenants.known,
-            age_seconds=self._tenants.age_seconds(now),
-        )
 
     def _say_who_is_silent(self, now: float) -> None:
         """Log each GPU that stops answering and each that answers again, once."""
@@ -101,9 +96,9 @@ class Ticker:
         before, self._silent = self._silent, silent
         for gpu, reason in silent.items():
             if before.get(gpu) != reason:
-                log.warning("a GPU does not answer", gpu=gpu.gpu, uuid=gpu.uuid, reason=reason)
+                log.warning("GPU is down", gpu=gpu.gpu, uuid=gpu.uuid, reason=reason)
         for gpu in before.keys() - silent.keys():
-            log.info("a GPU answers again", gpu=gpu.gpu, uuid=gpu.uuid)
+            log.info("GPU is up again", gpu=gpu.gpu, uuid=gpu.uuid)
 
     def _observe(self, cycles: tuple[Cycle, ...]) -> None:
         if (reason := self._supervisor.down_reason) != self._down_reason:
@@ -111,14 +106,18 @@ class Ticker:
             driver = self._own.gauge(own.DRIVER_UP)
             driver.clear()
             driver.labels(reason).set(not reason)
+        spent = dict.fromkeys(self._probes, 0.0)
         failed: set[str] = set()
         for cycle in cycles:
             failed |= cycle.failed
             if not isinstance(cycle.devices, Value):
                 failed.add(RESOLUTION)
             for probe, seconds in cycle.spent.items():
-                self._spent[probe].inc(seconds)
-        if cycles:
+                spent[probe] += seconds
+        for probe, seconds in spent.items():
+            self._spent[probe].inc(seconds)
+        if cycles and failed != self._failed:
+            self._failed = failed
             success = self._own.gauge(own.PROBE_SUCCESS)
             for probe in self._probes:
                 success.labels(probe).set(probe not in failed)

@@ -1,4 +1,4 @@
-"""All devices of the node: takes what the workers read, gives Layout and Snapshot."""
+"""All devices of the node: takes what the passes read, gives Layout and Snapshot."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -12,8 +12,9 @@ from exporter.measure.row import METRICS, WINDOWED, Row, fillings
 from exporter.measure.windows import Matrix, Windows
 from exporter.nvml.protocol import Failed, Lost, Slot, Value
 from exporter.nvml.reader import Cycle
+from exporter.tenants.tenants import Holders
 from slicewatch.catalog.model import Publish, Scope
-from slicewatch.wire.layout import Device, Layout, Tenant
+from slicewatch.wire.layout import Device, Layout
 from slicewatch.wire.snapshot import Column, Snapshot
 
 # Of a GPU that answered last time, but longer ago than a value may be old.
@@ -22,18 +23,9 @@ NOT_READ = "not_read"
 _NOTHING: tuple[None, ...] = (None,) * len(METRICS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Holders:
-    """Who holds the devices, as far as it is known."""
-
-    tenants: tuple[Tenant, ...] = ()
-    known: bool = False
-    age_seconds: float | None = None
-
-
 @dataclass(kw_only=True)
 class Board:
-    """The present state of every device of the node.
+    """The current state of every device of the node.
 
     Args:
         run: names this life of the process on the wire.
@@ -105,11 +97,9 @@ class Board:
     def publish(self, now: float, holders: Holders) -> tuple[Layout, Snapshot]:
         """Return the layout, the same object while nothing of it changes, and a new snapshot."""
         rows = self._inventory.rows
-        up = [
-            is_up
-            for state in self._inventory.gpus
-            for is_up in [self._is_up(state, now)] * len(state.rows)
-        ]
+        up: list[bool] = []
+        for state in self._inventory.gpus:
+            up += [self._is_up(state, now)] * len(state.rows)
         layout = self._lay_out(holders)
         self._sequence += 1
         means = self._columns(self._windows.means(), up)
@@ -117,6 +107,7 @@ class Board:
             run=self.run,
             layout=layout.number,
             sequence=self._sequence,
+            clock=now,
             up=up,
             ages=[None if row.at is None else now - row.at for row in rows],
             values=_values(rows, up, means),

@@ -1,6 +1,5 @@
 """Which families are published, and which reads of a device they need."""
 
-import difflib
 import fnmatch
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from typing import Any
 
 from slicewatch.catalog import CATALOG
 from slicewatch.catalog.model import Metric, Probe, Scope
+from slicewatch.suggestion import did_you_mean
 from slicewatch.wire.layout import Device
 
 
@@ -54,7 +54,7 @@ def probe_metrics() -> tuple[Metric[Any], ...]:
 
 
 def check_names(patterns: Iterable[str]) -> None:
-    """Hold a user's list of families against the catalog.
+    """Check a user's list of families against the catalog.
 
     Raises:
         ValueError: a name is not known, or a pattern matches nothing; names the nearest.
@@ -62,9 +62,8 @@ def check_names(patterns: Iterable[str]) -> None:
     names = [m.name for m in CATALOG]
     for pattern in patterns:
         if not fnmatch.filter(names, pattern):
-            close = difflib.get_close_matches(pattern, names, n=1)
-            hint = f"did you mean {close[0]}?" if close else "see docs/reference/metrics.md"
-            raise ValueError(f"no metric is called {pattern!r}; {hint}")
+            hint = did_you_mean(pattern, names) or "; see docs/reference/metrics.md"
+            raise ValueError(f"no metric is called {pattern!r}{hint}")
 
 
 def chosen(metrics: Sequence[Metric[Any]], patterns: Sequence[str]) -> tuple[Metric[Any], ...]:

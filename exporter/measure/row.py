@@ -1,4 +1,4 @@
-"""One device over time: the present value of each of its metrics, and why some are missing."""
+"""One device over time: the current value of each of its metrics, and why some are missing."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -51,6 +51,11 @@ class Filling:
     probe: Probe[Any]
     cells: tuple[Cell, ...]
 
+    @property
+    def flows(self) -> bool:
+        """Tell whether each reading adds to what was before, even if it equals the last one."""
+        return any(cell.accumulated or cell.metric.weight for cell in self.cells)
+
 
 def fillings(plan: ScopePlan) -> tuple[Filling, ...]:
     """Return what each probe of a plan fills, in the plan's order."""
@@ -79,7 +84,7 @@ class Row:
         # Totals outlive a time in which they cannot be read and are not shown: a counter that
         # starts anew while the process lives is a lie about the time before.
         self._totals: dict[int, float] = {}
-        self._refused: dict[int, str | None] = {}
+        self._last: dict[int, Outcome[Any]] = {}
 
     def update(
         self,
@@ -98,19 +103,36 @@ class Row:
         elapsed = tick if self.at is None else min(at - self.at, LONGEST_ELAPSED_TICKS * tick)
         self.at = at
         changed = False
-        for index, (filling, outcome) in enumerate(zip(plan, outcomes, strict=True)):
-            if outcome is None:
-                continue
-            if type(outcome) is Value:
-                self._take(filling, outcome.value, elapsed, windows, reject)
-            else:
-                self._miss(filling)
-            reason = outcome.reason if isinstance(outcome, Unsupported) else None
-            if reason != self._refused.get(index):
-                changed = True
-                self._refused[index] = reason
-                self._explain(filling, reason, windows)
+        for index, outcome in enumerate(outcomes):
+            # Most of what is read stays as it was: memory for hours, clocks for seconds.
+            if outcome is not None and outcome != self._last.get(index):
+                changed |= self._change(index, plan[index], outcome, elapsed, windows, reject)
+        windows.let_pass(self.slot, elapsed)
         return changed
+
+    def _change(
+        self,
+        index: int,
+        filling: Filling,
+        outcome: Outcome[Any],
+        elapsed: float,
+        windows: Windows,
+        reject: Callable[[str], None],
+    ) -> bool:
+        before = self._last.pop(index, None)
+        if isinstance(outcome, Value):
+            believed = self._take(filling, outcome.value, elapsed, windows, reject)
+            # What is not believed is counted each time; what flows is never the same again.
+            if believed and not filling.flows:
+                self._last[index] = outcome
+        else:
+            self._miss(filling, windows)
+            self._last[index] = outcome
+        reason = outcome.reason if isinstance(outcome, Unsupported) else None
+        if reason == (before.reason if isinstance(before, Unsupported) else None):
+            return False
+        self._explain(filling, reason, windows)
+        return True
 
     def _take(
         self,
@@ -119,30 +141,39 @@ class Row:
         elapsed: float,
         windows: Windows,
         reject: Callable[[str], None],
-    ) -> None:
+    ) -> bool:
+        """Fill the cells of a reading; return whether all of it can be true."""
         consistent = filling.probe.consistent
         believable = consistent is None or consistent(reading)
+        believed = believable
         for cell in filling.cells:
             metric, column = cell.metric, cell.column
             value = cell.value(reading) if believable else None
             if not believable or (value is not None and not metric.limits.hold(value)):
                 reject(metric.name)
-                value = None
+                value, believed = None, False
             if cell.accumulated:
                 if value is not None:
                     self._totals[column] = self._totals.get(column, 0.0) + value
                 self.values[column] = self._totals.get(column)
                 continue
             self.values[column] = value
-            if cell.series is not None and value is not None:
-                weight = metric.weight(reading) if metric.weight else None
+            if cell.series is None:
+                continue
+            if metric.weight is None:
+                windows.hold(self.slot, cell.series, value)
+            elif value is not None:
+                weight = metric.weight(reading)
                 windows.add(self.slot, cell.series, value, elapsed if weight is None else weight)
+        return believed
 
-    def _miss(self, filling: Filling) -> None:
+    def _miss(self, filling: Filling, windows: Windows) -> None:
         """A read brought nothing. A total stays what it was: the next read goes on from there."""
         for cell in filling.cells:
             if not cell.accumulated:
                 self.values[cell.column] = None
+                if cell.series is not None:
+                    windows.hold(self.slot, cell.series, None)
 
     def _explain(self, filling: Filling, reason: str | None, windows: Windows) -> None:
         """Note why the metrics cannot be read; what was read before is withdrawn with it."""

@@ -1,6 +1,6 @@
 """Means and peaks over the last seconds, for all devices and series at once.
 
-One numpy ring of buckets, a bucket a tick, each a matrix [slot, series]. A value is weighted by
+One numpy ring of buckets, one bucket per tick, each a matrix [slot, series]. A value is weighted by
 the time that it describes, so that a mean is right whatever the rhythm of the readings.
 """
 
@@ -28,8 +28,9 @@ class Windows:
         self._sums = np.zeros((self._buckets, 0, series))
         self._weights = np.zeros((self._buckets, 0, series))
         self._peaks = np.full((self._buckets, 0, series), -np.inf)
-        # Values of the present bucket wait here: numpy counts a hundred of them at once at the
-        # cost of three.
+        # Collected here for the current bucket, since numpy counts all of it at once.
+        self._held = np.full((0, series), np.nan)
+        self._passed: list[float] = []
         self._waiting: list[tuple[int, int, float, float]] = []
 
     def reserve(self, slots: int) -> None:
@@ -40,6 +41,8 @@ class Windows:
             self._sums = np.pad(self._sums, shape)
             self._weights = np.pad(self._weights, shape)
             self._peaks = np.pad(self._peaks, shape, constant_values=-np.inf)
+            self._held = np.pad(self._held, shape[1:], constant_values=np.nan)
+            self._passed += [0.0] * missing
             self._slots = slots
 
     def forget(self, slot: int, series: int | None = None) -> None:
@@ -49,6 +52,7 @@ class Windows:
         self._sums[where] = 0
         self._weights[where] = 0
         self._peaks[where] = -np.inf
+        self._held[where[1:]] = np.nan
 
     def advance(self, now: float) -> None:
         """Turn the ring to the bucket of ``now`` (monotonic seconds); drop what fell out."""
@@ -61,8 +65,18 @@ class Windows:
             self._peaks[index] = -np.inf
         self._current = max(self._current, bucket)
 
+    def hold(self, slot: int, series: int, value: float | None) -> None:
+        """Let a value, or its absence, stand for all time that ``let_pass`` adds from now on."""
+        if self._passed[slot]:
+            self._count()
+        self._held[slot, series] = np.nan if value is None else value
+
+    def let_pass(self, slot: int, seconds: float) -> None:
+        """Count the values that a slot holds, for this long, in the current bucket."""
+        self._passed[slot] += seconds
+
     def add(self, slot: int, series: int, value: float, weight_seconds: float) -> None:
-        """Count a value for the ``weight_seconds`` that end now.
+        """Count a value with a time of its own: the ``weight_seconds`` that end now.
 
         Where that is longer than the window, only the part within the window counts.
         """
@@ -92,7 +106,9 @@ class Windows:
         return peaks
 
     def _count(self) -> None:
-        """Put the values that wait into the present bucket."""
+        """Count what was collected into the current bucket."""
+        if any(self._passed):
+            self._count_held(self._current % self._buckets)
         if not self._waiting:
             return
         slots, series, values, weights = np.array(self._waiting).T
@@ -101,3 +117,12 @@ class Windows:
         np.add.at(self._sums, where, values * weights)
         np.add.at(self._weights, where, weights)
         np.maximum.at(self._peaks, where, values)
+
+    def _count_held(self, bucket: int) -> None:
+        known = np.isfinite(self._held)
+        weights = known * np.array(self._passed)[:, None]
+        self._sums[bucket] += np.where(known, self._held, 0.0) * weights
+        self._weights[bucket] += weights
+        seen = np.where(weights > 0, self._held, -np.inf)
+        self._peaks[bucket] = np.maximum(self._peaks[bucket], seen)
+        self._passed = [0.0] * self._slots

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.measure.board import Board, Holders
+from exporter.measure.board import Board
 from exporter.measure.plan import Plan
 from exporter.nvml.protocol import Failed, Lost, Slot, Unsupported, Value
 from exporter.nvml.reader import Cycle
+from exporter.tenants.tenants import Holders
 from slicewatch.catalog.readings import Power, Utilization
 from slicewatch.wire.layout import Tenant
 from slicewatch.wire.snapshot import check_shape

@@ -1,10 +1,11 @@
 """Settings of the exporter: the users' own file, and faults that say what to do."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
-from exporter.main import run
 from exporter.settings import ExporterSettings
 from slicewatch.service.settings import SettingsError, load
 
@@ -43,11 +44,12 @@ def test_the_users_file_is_a_settings_file(tmp_path):
     ("values", "fault"),
     [
         ({"metrics": ("gpu_powr_usage_watts",)}, "did you mean gpu_power_usage_watts?"),
-        ({"labels": {"a-b": "x"}}, "'a-b' is no Prometheus label name"),
-        ({"labels": {"__name__": "x"}}, "'__name__' is no Prometheus label name"),
+        ({"labels": {"a-b": "x"}}, "'a-b' is not a valid Prometheus label name"),
+        ({"labels": {"__name__": "x"}}, "'__name__' is not a valid Prometheus label name"),
         ({"labels": {"uuid": "x"}}, "'uuid' is a label of our series; choose another name"),
         ({"log_level": "loud"}, "'loud' is none of debug, info, warning, error"),
-        ({"tick_seconds": 0.01}, "tick_seconds: 0.01 is not within 0.05 and 60"),
+        ({"tick_seconds": 0.01}, "tick_seconds: 0.01 is not between 0.05 and 5"),
+        ({"tick_seconds": 20.0}, "tick_seconds: 20 is not between 0.05 and 5"),
         ({"window_seconds": 0.5}, "window_seconds: 0.5 is not within a tick (1) and 600"),
         (
             {"tick_seconds": 0.1, "window_seconds": 500.0},
@@ -75,14 +77,16 @@ def test_the_node_is_the_host_where_none_is_named():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--simulate", "demmo"], "demmo: no such file, nor is it shipped"),
+        (["--simulate", "demmo"], "demmo: no such file or shipped scenario"),
         (["--simulate", "demo", "--simulate-node", "x"], "simulate_node: no node 'x'; there are"),
         (["--tick-secnds", "1"], "did you mean --tick-seconds?"),
-        (["--tick-seconds", "soon"], "flag --tick-seconds: 'soon' is no duration"),
+        (["--tick-seconds", "soon"], "flag --tick-seconds: 'soon' is no"),
     ],
 )
-def test_bad_settings_end_with_status_2_and_a_line_each(arguments, said, capsys):
-    assert run(arguments, {}) == 2
-    lines = capsys.readouterr().err.splitlines()
+def test_bad_settings_end_with_status_2_and_a_line_each(arguments, said):
+    command = [sys.executable, "-m", "exporter", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+    assert done.returncode == 2
+    lines = done.stderr.splitlines()
     assert all(line.startswith("slicewatch exporter: ") for line in lines)
     assert said in "\n".join(lines)

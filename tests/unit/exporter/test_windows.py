@@ -16,6 +16,8 @@ steps = st.one_of(
     st.tuples(st.just("add"), st.integers(0, 2), values, weights),
     st.tuples(st.just("advance"), st.floats(0, 9)),
     st.tuples(st.just("forget"), st.integers(0, 2)),
+    st.tuples(st.just("hold"), st.integers(0, 2), st.one_of(st.none(), values)),
+    st.tuples(st.just("pass"), st.integers(0, 2), st.floats(0.001, 4)),
 )
 
 
@@ -45,7 +47,7 @@ def pieces(bucket, value, weight):
 def test_means_and_peaks_equal_a_naive_model(sequence):
     windows, now = make(), 1000.0
     windows.advance(now)
-    kept = {slot: [] for slot in range(3)}
+    kept, held = {slot: [] for slot in range(3)}, dict.fromkeys(range(3))
     for kind, *facts in sequence:
         if kind == "add":
             slot, value, weight = facts
@@ -54,9 +56,17 @@ def test_means_and_peaks_equal_a_naive_model(sequence):
         elif kind == "advance":
             now += facts[0]
             windows.advance(now)
+        elif kind == "hold":
+            windows.hold(facts[0], 0, facts[1])
+            held[facts[0]] = facts[1]
+        elif kind == "pass":
+            slot, seconds = facts
+            windows.let_pass(slot, seconds)
+            if held[slot] is not None:
+                kept[slot].append((int(now / TICK), held[slot], seconds))
         else:
             windows.forget(facts[0])
-            kept[facts[0]] = []
+            kept[facts[0]], held[facts[0]] = [], None
     means, peaks = windows.means(), windows.peaks()
     for slot, readings in kept.items():
         mean, peak = naive(readings, int(now / TICK))
@@ -78,6 +88,20 @@ def test_readings_weigh_by_the_time_that_they_describe():
     windows.advance(1000.0)
     windows.add(0, 0, 100.0, 1.0)
     windows.add(0, 0, 0.0, 3.0)
+    assert windows.means()[0, 0] == 25.0
+
+
+def test_a_value_that_is_held_counts_for_the_time_that_passes():
+    windows = make()
+    windows.advance(1000.0)
+    windows.hold(0, 0, 100.0)
+    windows.let_pass(0, 1.0)
+    windows.hold(0, 0, 0.0)
+    windows.let_pass(0, 2.0)
+    windows.let_pass(0, 1.0)
+    assert windows.means()[0, 0] == 25.0
+    windows.hold(0, 0, None)
+    windows.let_pass(0, 8.0)
     assert windows.means()[0, 0] == 25.0
 
 
