@@ -1,1 +1,1 @@
-"""What the processes say to each other: who is there (Layout) and what it reads (Snapshot)."""
+"""What the processes exchange: which devices exist (Layout) and their values (Snapshot)."""

@@ -1,18 +1,18 @@
-"""Who is there: devices and their tenants, numbered, sent when it changes."""
+"""The devices and their tenants, as a numbered layout that is sent whenever it changes."""
 
 import msgspec
 
 
 class Device(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A whole GPU, or one MIG device on it. Equal only if it is the same slice in the same place.
+    """A whole GPU, or one MIG device on it. Equal only if the same slice in the same place.
 
-    ``uuid`` alone does not identify a MIG device: a driver may give the same one to another
-    profile after the GPU was partitioned anew, which is why every field counts.
+    ``uuid`` alone does not identify a MIG device: after a GPU is repartitioned, the driver may
+    reuse it for another profile, which is why every field counts.
 
     Attributes:
         gpu: NVML index of the (parent) GPU.
-        parent: uuid of the GPU that a MIG device lies on; empty for a whole GPU.
-        mig_enabled: of a whole GPU: it is partitioned, its own utilization is not available.
+        parent: uuid of the GPU that a MIG device is part of; empty for a whole GPU.
+        mig_enabled: of a whole GPU: it is in MIG mode, so its own utilization is not available.
         placement_start, placement_size: first memory slice of the instance, and how many.
     """
 
@@ -44,8 +44,8 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         device: uuid of the device.
-        uid: the pod's, where it is known (the kubelet's PodResources does not tell it).
-        replica: what the device plugin appended for a shared device, such as ``3``.
+        uid: the pod's, where it is known (the kubelet's PodResources does not contain it).
+        replica: what the device plugin appended for a shared device, for example ``3``.
     """
 
     device: str
@@ -61,14 +61,14 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The rows of the snapshots that carry its number.
 
     Attributes:
-        run: which life of the exporter this is; numbers of two runs do not compare.
+        run: identifies one life of the exporter; numbers of two runs cannot be compared.
         number: counts up with every change.
         labels: static labels that the user configured.
-        window_seconds: over how much time means and peaks are taken.
-        support: per metric, one reason a device; empty where the device can report it. A metric
+        window_seconds: length of the window of means and peaks.
+        support: per metric, one reason per device; None where the device can report it. A metric
             that is missing is supported by every device it applies to.
-        tenants_known: False while nothing tells who holds the devices; then no tenants does not
-            mean that the devices are free.
+        tenants_known: whether the kubelet has ever listed allocations; if not, no tenants does
+            not mean that the devices are free.
     """
 
     run: str

@@ -1,12 +1,15 @@
-"""What the devices read: columns over the rows of a layout, one snapshot a tick."""
+"""The values of the devices: columns over the rows of a layout, one snapshot per tick."""
 
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping, Sequence, Sized
+from typing import Final
 
 import msgspec
 
 from slicewatch.wire.layout import Layout
 
 WIRE_VERSION = 1
+# About 32 years. The oldest real age is an exporter's uptime.
+LONGEST_SECONDS: Final = 1e9
 
 Column = list[float | None]
 
@@ -16,21 +19,24 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         layout: number of the layout whose devices and tenants the rows are.
-        sequence: counts the ticks of the run.
+        sequence: number of the tick in its run.
+        clock: seconds on the sender's monotonic clock when the frame was made; comparable only
+            with other frames of the run.
         up: per device, whether it answered.
         ages: per device, seconds since its values were read, on the sender's monotonic clock;
             None before the first.
-        values: per metric, one published value a device.
-        means: per windowed metric, the mean over the window a device.
-        peaks: per windowed metric, the largest value of a tick in the window a device.
-        tenant_values: per metric, one value a tenant.
+        values: per metric, one published value per device.
+        means: per windowed metric, each device's mean over the window.
+        peaks: per windowed metric, each device's largest value of a tick in the window.
+        tenant_values: per metric, one value per tenant.
         shares: where the tenants' shares of a device come from; empty while they are unknown.
-        tenants_age: seconds since the kubelet last said who holds what; None if it never did.
+        tenants_age: seconds since the kubelet last listed allocations; None if it never did.
     """
 
     run: str
     layout: int
     sequence: int
+    clock: float | None = None
     up: list[bool]
     ages: Column
     values: dict[str, Column]
@@ -44,7 +50,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
     """One line of the stream: a snapshot, with its layout when the receiver lacks it.
 
-    The version always travels: left out as a default, a reader would take it for its own.
+    The version is always sent: were it left out as a default, a reader would assume its own.
     """
 
     version: int = WIRE_VERSION
@@ -53,7 +59,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WireError(ValueError):
-    """A line that is no frame of this version; says why."""
+    """A line that is not a valid frame of this version; says why."""
 
 
 _encoder = msgspec.json.Encoder()
@@ -61,7 +67,7 @@ _decoder = msgspec.json.Decoder(Frame)
 
 
 class _Version(msgspec.Struct):
-    """What a frame of any version has."""
+    """The part that frames of all versions share."""
 
     version: int
 
@@ -78,8 +84,8 @@ def decode(line: bytes) -> Frame:
     """Return the frame of a line.
 
     Raises:
-        WireError: it is not JSON, not a frame, of another version, or its columns do not fit
-            its own layout.
+        WireError: it is not JSON, not a frame, of another version, or does not pass
+            ``check_shape`` with its own layout.
     """
     try:
         frame = _decoder.decode(line)
@@ -93,21 +99,22 @@ def decode(line: bytes) -> Frame:
 
 
 def _foreign(line: bytes) -> str:
-    """Say that the line is of another version, which may lack any other field; else nothing."""
+    """Return that the line is of another version, which may lack any other field; else nothing."""
     try:
         version = _version_decoder.decode(line).version
     except (msgspec.DecodeError, RecursionError):
         return ""
     if version == WIRE_VERSION:
         return ""
-    return f"snapshot frame of version {version}, this end reads {WIRE_VERSION}"
+    return f"snapshot frame of version {version}; this side reads version {WIRE_VERSION}"
 
 
 def check_shape(layout: Layout, snapshot: Snapshot) -> None:
-    """Hold the columns of a snapshot against the rows of its layout.
+    """Check the columns of a snapshot against the rows of its layout, and every duration.
 
     Raises:
-        WireError: numbers differ, or a column is longer or shorter than there are rows.
+        WireError: the numbers differ, a column does not have one value per row, or an age or the
+            window is negative or longer than any process lives.
     """
     if (layout.run, layout.number) != (snapshot.run, snapshot.layout):
         raise WireError(f"snapshot of layout {snapshot.layout} came with layout {layout.number}")
@@ -122,9 +129,18 @@ def check_shape(layout: Layout, snapshot: Snapshot) -> None:
     for columns in by_device:
         _check_rows(columns, rows, "devices")
     _check_rows(snapshot.tenant_values, len(layout.tenants), "tenants")
+    _check_seconds("ages", snapshot.ages)
+    _check_seconds("tenants_age", [snapshot.tenants_age])
+    _check_seconds("window_seconds", [layout.window_seconds])
 
 
 def _check_rows(columns: Mapping[str, Sized], rows: int, of: str) -> None:
     for name, column in columns.items():
         if len(column) != rows:
             raise WireError(f"column {name} has {len(column)} rows for {rows} {of}")
+
+
+def _check_seconds(name: str, durations: Sequence[float | None]) -> None:
+    for seconds in durations:
+        if seconds is not None and not 0 <= seconds <= LONGEST_SECONDS:
+            raise WireError(f"{name}: {seconds:g} s is not between 0 and {LONGEST_SECONDS:g} s")

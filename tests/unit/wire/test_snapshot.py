@@ -1,4 +1,4 @@
-"""The frame format: what is written can be read, anything else is refused with its reason."""
+"""The frame format: what is written can be read, anything else is refused with a reason."""
 
 import math
 import string
@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from slicewatch.wire import snapshot as wire
 from slicewatch.wire.layout import Device, Layout, Tenant
-from slicewatch.wire.snapshot import Frame, Snapshot, WireError
+from slicewatch.wire.snapshot import LONGEST_SECONDS, Frame, Snapshot, WireError
 
 words = st.text(string.ascii_lowercase, min_size=1, max_size=8)
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 numbers = st.none() | st.floats(allow_nan=False, allow_infinity=False)
+durations = st.none() | st.floats(0, LONGEST_SECONDS)
 
 
 def columns(rows):
@@ -62,14 +63,15 @@ def frames(draw):
     snapshot = Snapshot(
         run=layout.run,
         layout=layout.number,
+        clock=draw(durations),
         sequence=draw(st.integers(0, 2**53)),
         up=draw(st.lists(st.booleans(), min_size=rows, max_size=rows)),
-        ages=draw(st.lists(numbers, min_size=rows, max_size=rows)),
+        ages=draw(st.lists(durations, min_size=rows, max_size=rows)),
         values=draw(columns(rows)),
         means=draw(columns(rows)),
         peaks=draw(columns(rows)),
         tenant_values=draw(columns(len(tenants))),
-        tenants_age=draw(numbers),
+        tenants_age=draw(durations),
     )
     return Frame(layout=draw(st.sampled_from([layout, None])), snapshot=snapshot)
 
@@ -128,7 +130,7 @@ def test_the_version_travels_in_every_frame():
     ids=["same fields", "other fields", "other type"],
 )
 def test_a_frame_of_another_version_is_refused_as_such(line):
-    with pytest.raises(WireError, match="frame of version 2, this end reads 1"):
+    with pytest.raises(WireError, match="frame of version 2; this side reads version 1"):
         wire.decode(line)
 
 
@@ -182,6 +184,24 @@ MISFITS = {
 def test_a_column_that_does_not_fit_the_rows_is_refused(snapshot):
     with pytest.raises(WireError, match="rows"):
         wire.decode(wire.encode(changed(FRAME, snapshot=snapshot)))
+
+
+@pytest.mark.parametrize("seconds", [-1e9, -0.1, 1e10, 1.7e308], ids=str)
+@pytest.mark.parametrize("field", ["ages", "tenants_age", "window_seconds"])
+def test_a_duration_that_cannot_be_is_refused(field, seconds):
+    layout, snapshot = LAYOUT, SNAPSHOT
+    if field == "window_seconds":
+        layout = changed(LAYOUT, window_seconds=seconds)
+    else:
+        snapshot = changed(SNAPSHOT, **{field: [seconds, None] if field == "ages" else seconds})
+    with pytest.raises(WireError, match=f"{field}: .* is not between 0 and 1e"):
+        wire.decode(wire.encode(Frame(layout=layout, snapshot=snapshot)))
+
+
+def test_a_number_too_large_for_a_float_is_refused():
+    line = wire.encode(FRAME).replace(b"[0.1,null]", b"[1e999,null]")
+    with pytest.raises(WireError):
+        wire.decode(line)
 
 
 def test_reasons_that_do_not_fit_the_devices_are_refused():
