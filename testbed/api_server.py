@@ -1,7 +1,7 @@
 """A real kube-apiserver with its etcd, on loopback and without nodes: seconds instead of minutes.
 
-For what only talks to the API. Whatever needs a kubelet, pods that run or an aggregated API is
-tested on the whole cluster of ``testbed.cluster``.
+For code that only talks to the API. Whatever needs a kubelet, running pods or an aggregated API is
+tested on the whole cluster in ``testbed.cluster``.
 """
 
 import socket
@@ -26,15 +26,15 @@ _PUBLISHED: Final = "/api/v1/namespaces/kube-system/configmaps/extension-apiserv
 
 
 def free_port() -> int:
-    """Return a port of loopback that nobody listens on at the moment."""
+    """Return a loopback port on which nothing is listening at the moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
 
 
-def kubeconfig(server: str, user: Mapping[str, str], authority: Path | None = None) -> str:
-    """Return a kubeconfig of one user at one server."""
+def kubeconfig(server: str, user: Mapping[str, object], authority: Path | None = None) -> str:
+    """Return a kubeconfig for one user on one server."""
     cluster = {"server": server} | ({"certificate-authority": str(authority)} if authority else {})
     return yaml.safe_dump(
         {
@@ -84,13 +84,13 @@ class ApiServerProcesses:
         self._undo.close()
 
     def restart(self) -> None:
-        """End kube-apiserver, which forgets what it remembers of the past, and start it again."""
+        """Restart kube-apiserver, which makes it forget old versions."""
         self._end(self._server)
         self._server = self._start_server()
         self._await_ready()
 
     def kubeconfig(self, certificate: Certificate) -> Path:
-        """Return a kubeconfig file of the user that a certificate is for."""
+        """Return a kubeconfig file for the user named in a certificate."""
         path = self.folder / f"{certificate.certificate.stem}.kubeconfig"
         user = {
             "client-certificate": str(certificate.certificate),
@@ -118,7 +118,7 @@ class ApiServerProcesses:
             "kube-apiserver",
             f"--etcd-servers={self._etcd}",
             "--bind-address=127.0.0.1",
-            "--advertise-address=192.0.2.1",  # Loopback is refused here, and nobody connects.
+            "--advertise-address=192.0.2.1",  # Loopback is not allowed here, and nobody connects.
             f"--secure-port={self.port}",
             f"--tls-cert-file={serving.certificate}",
             f"--tls-private-key-file={serving.key}",
@@ -129,7 +129,7 @@ class ApiServerProcesses:
             "--service-account-issuer=https://tests.invalid",
             f"--service-account-key-file={self.pki.service_account_public_key}",
             f"--service-account-signing-key-file={self.pki.service_account_key}",
-            "--disable-admission-plugins=ServiceAccount",  # No controller makes accounts here.
+            "--disable-admission-plugins=ServiceAccount",  # No controller creates accounts here.
             "--service-cluster-ip-range=10.0.0.0/24",
         )
 

@@ -1,4 +1,4 @@
-"""The Kubernetes seam: a handful of typed objects, five verbs, and a cache kept by list and watch.
+"""The Kubernetes seam: a handful of typed objects, five verbs, and a cache fed by list and watch.
 
-Imports none of the generated models of the Kubernetes client: they cost 188 MB.
+None of the Kubernetes client's generated models is imported: they cost 188 MB.
 """

@@ -1,4 +1,4 @@
-"""Where the API server is and who we are there: in-cluster account or kubeconfig file."""
+"""How to reach the API server, and as whom: in-cluster service account or kubeconfig file."""
 
 import os
 from pathlib import Path
@@ -11,31 +11,31 @@ NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 class ConfigurationError(ValueError):
-    """There is no usable way to the API server; says what was tried and what to do."""
+    """There is no usable connection to the API server; says what was tried and what to do."""
 
 
 async def connect(kubeconfig: str) -> ApiClient:
-    """Return a client of the API server that a kubeconfig file, or else the pod we are in, names.
+    """Return a client for the API server named by a kubeconfig file, or else by our own pod.
 
     Args:
-        kubeconfig: path of the file; empty to use the service account of our pod, whose token
-            is read again each minute, as it is rotated.
+        kubeconfig: path of the file; empty to use our pod's service account, whose rotating token
+            is reread every minute.
 
     Raises:
-        ConfigurationError: the file is missing or wrong, or we run in no pod.
+        ConfigurationError: the file is missing or wrong, or we are not running in a pod.
     """
     configuration = Configuration()
     if kubeconfig:
         await _from_file(kubeconfig, configuration)
     else:
         _from_pod(configuration)
-    # Lists and watches have retries of their own here, which log and count.
+    # Our lists and watches do their own retries, which are logged and counted.
     configuration.retries = None
     return ApiClient(configuration)
 
 
 async def _from_file(path: str, configuration: Configuration) -> None:
-    if not os.path.isfile(path):  # noqa: ASYNC240, PTH113 - once, at the start
+    if not os.path.isfile(path):  # noqa: ASYNC240, PTH113 - once per connection
         raise ConfigurationError(f"kubeconfig {path} does not exist")
     try:
         await kube_config.load_kube_config(path, client_configuration=configuration)
@@ -48,13 +48,13 @@ def _from_pod(configuration: Configuration) -> None:
         load_incluster_config(configuration)
     except (ConfigException, OSError) as error:
         raise ConfigurationError(
-            f"no kubeconfig is given and this is no pod with a service account ({error}); "
+            f"no kubeconfig given, and this is not a pod with a service account ({error}); "
             "set --kubeconfig"
         ) from error
 
 
 def own_namespace(default: str = "default") -> str:
-    """Return the namespace of the pod that we run in, or ``default`` outside of pods."""
+    """Return the namespace of our own pod, or ``default`` outside a pod."""
     try:
         return NAMESPACE_FILE.read_text(encoding="utf-8").strip() or default
     except OSError:

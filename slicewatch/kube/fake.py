@@ -1,7 +1,7 @@
-"""An API server in memory, for tests and demonstrations: same errors, versions and watches.
+"""An API server in memory, for tests and the demo: same errors, versions and watches.
 
-Objects are kept as JSON, as the real one keeps them, and decoded on the way out. What it does
-not do is validate: a pod with a nonsense field is stored.
+Objects are stored as JSON, as by the real one, and decoded on the way out. It does not validate:
+a pod with a nonsense field is stored as it is.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ import copy
 import uuid
 from collections import deque
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -30,7 +30,7 @@ class _Record:
     before: dict[str, Any] | None
 
     def seen_by(self, selection: Selection) -> Change | None:
-        """Return what a watch of ``selection`` sees of it: objects enter and leave a selection."""
+        """Return what a watch of ``selection`` sees: objects enter and leave a selection."""
         entered = self.before is None or not _takes(selection, self.before)
         left = self.change is Change.DELETED or not _takes(selection, self.body)
         if entered:
@@ -38,23 +38,12 @@ class _Record:
         return Change.DELETED if left else Change.MODIFIED
 
 
-@dataclass(slots=True)
-class _Wakeup:
-    """Lets every open watch look again; replaced at each use, so that none misses one."""
-
-    event: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def fire(self) -> None:
-        self.event.set()
-        self.event = asyncio.Event()
-
-
 class FakeKube:
     """``Kube`` without a cluster.
 
-    Faults are injected by ``fail_next`` (the next requests), ``break_watches`` (open ones),
-    ``end_watches`` (normally, as after the server's timeout) and ``compact`` (old versions and
-    pages are forgotten).
+    Inject faults with ``fail_next`` (the next requests), ``break_watches`` (open watches fail),
+    ``end_watches`` (they end normally, as after the server's timeout) and ``compact`` (old
+    versions and pages are forgotten).
     """
 
     def __init__(self) -> None:
@@ -63,7 +52,7 @@ class FakeKube:
         self._version = 1
         self._oldest = 0
         self._faults: deque[errors.KubeError] = deque()
-        self._wakeup = _Wakeup()
+        self._wakeup = asyncio.Event()
         self._epoch = 0
         self._break: errors.KubeError | None = None
 
@@ -73,18 +62,14 @@ class FakeKube:
 
     def break_watches(self, error: errors.KubeError) -> None:
         """End all open watches with ``error``."""
-        self._break = error
-        self._epoch += 1
-        self._wakeup.fire()
+        self._end_epoch(error)
 
     def end_watches(self) -> None:
         """End all open watches normally."""
-        self._break = None
-        self._epoch += 1
-        self._wakeup.fire()
+        self._end_epoch(None)
 
     def compact(self) -> None:
-        """Forget all versions but the present one."""
+        """Forget all versions but the current one."""
         self._version += 1
         self._oldest = self._version
         self._history.clear()
@@ -101,7 +86,7 @@ class FakeKube:
         await self._arrive()
         version, _, after = more.partition("/") if more else (str(self._version), "", "")
         if int(version) < self._oldest:
-            raise errors.Gone(f"list {kind.plural}: 410 the page's version is too old")
+            raise errors.GoneError(f"list {kind.plural}: 410 the version of the page is too old")
         found = [
             (f"{namespace}/{name}", body)
             for (plural, namespace, name), body in sorted(self._bodies.items())
@@ -120,9 +105,9 @@ class FakeKube:
         epoch, seen = self._epoch, int(version)
         yield Event(change=Change.BOOKMARK, version=version)
         while True:
-            wakeup = self._wakeup.event
+            wakeup = self._wakeup
             if seen < self._oldest:
-                raise errors.Gone(f"watch {kind.plural}: 410 version {seen} is too old")
+                raise errors.GoneError(f"watch {kind.plural}: 410 version {seen} is too old")
             for record in [r for r in self._history if r.version > seen]:
                 seen = record.version
                 change = record.seen_by(selection) if record.plural == kind.plural else None
@@ -140,42 +125,32 @@ class FakeKube:
         await self._arrive()
         whole: dict[str, Any] = copy.deepcopy(dict(body))
         metadata = whole.setdefault("metadata", {})
-        if kind.namespaced:
-            metadata["namespace"] = namespace
-        key = (kind.plural, namespace if kind.namespaced else "", metadata["name"])
+        metadata["namespace"] = namespace
+        key = (kind.plural, namespace, metadata["name"])
         if key in self._bodies:
-            raise errors.Conflict(f"create {'/'.join(key)}: 409 it exists")
+            raise errors.ConflictError(f"create {'/'.join(key)}: 409 it already exists")
         metadata["uid"] = str(uuid.uuid4())
         whole |= {"apiVersion": kind.api_version, "kind": kind.name}
         return msgspec.convert(self._store(key, whole, Change.ADDED), kind.type)
 
-    async def patch(
-        self,
-        kind: Kind[O],
-        name: str,
-        patch: Json,
-        *,
-        namespace: str = "",
-        subresource: str = "",
-    ) -> O:
-        """Apply a merge patch; of a subresource only the part of that name."""
+    async def patch(self, kind: Kind[O], name: str, patch: Json, *, namespace: str = "") -> O:
+        """Apply a merge patch."""
         await self._arrive()
-        present = self._body(kind, name, namespace)
+        current = self._body(kind, name, namespace)
         wanted = patch.get("metadata")
         version = wanted.get("resourceVersion") if isinstance(wanted, dict) else None
-        if version not in {None, present["metadata"]["resourceVersion"]}:
-            raise errors.Conflict(f"patch {kind.plural}/{name}: 409 version {version} is old")
-        part = {k: v for k, v in patch.items() if subresource in {"", k}}
-        merged = _merged(present, part)
-        if merged == present:
-            return msgspec.convert(present, kind.type)
-        key = (kind.plural, namespace if kind.namespaced else "", name)
+        if version not in {None, current["metadata"]["resourceVersion"]}:
+            raise errors.ConflictError(f"patch {kind.plural}/{name}: 409 version {version} is old")
+        merged = _merged(current, patch)
+        if merged == current:
+            return msgspec.convert(current, kind.type)
+        key = (kind.plural, namespace, name)
         return msgspec.convert(self._store(key, merged, Change.MODIFIED), kind.type)
 
     def delete(self, kind: Kind[O], name: str, namespace: str = "") -> None:
-        """Remove an object at once, as somebody else would."""
+        """Remove an object at once, as another client would."""
         body = self._body(kind, name, namespace)
-        del self._bodies[kind.plural, namespace if kind.namespaced else "", name]
+        del self._bodies[kind.plural, namespace, name]
         self._record(kind.plural, copy.deepcopy(body), Change.DELETED, body)
 
     async def _arrive(self) -> None:
@@ -184,9 +159,9 @@ class FakeKube:
             raise self._faults.popleft()
 
     def _body(self, kind: Kind[O], name: str, namespace: str) -> dict[str, Any]:
-        key = (kind.plural, namespace if kind.namespaced else "", name)
+        key = (kind.plural, namespace, name)
         if key not in self._bodies:
-            raise errors.NotFound(f"{kind.path(namespace, name)}: 404 there is none")
+            raise errors.NotFoundError(f"{kind.path(namespace, name)}: 404 it does not exist")
         return self._bodies[key]
 
     def _store(self, key: _Key, body: dict[str, Any], change: Change) -> dict[str, Any]:
@@ -200,7 +175,17 @@ class FakeKube:
         self._version += 1
         body["metadata"]["resourceVersion"] = str(self._version)
         self._history.append(_Record(self._version, change, plural, body, before))
-        self._wakeup.fire()
+        self._wake()
+
+    def _end_epoch(self, error: errors.KubeError | None) -> None:
+        self._break = error
+        self._epoch += 1
+        self._wake()
+
+    def _wake(self) -> None:
+        """Let every open watch look again; each waits on its own event, so none misses one."""
+        self._wakeup.set()
+        self._wakeup = asyncio.Event()
 
 
 def _takes(selection: Selection, body: dict[str, Any]) -> bool:

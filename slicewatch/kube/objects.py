@@ -1,7 +1,7 @@
 """The few Kubernetes objects that we read, with only the fields that we use.
 
-Decoded straight from the API server's JSON; what is not declared here is skipped while it is
-parsed and never takes memory. Names are Kubernetes' own, in our spelling.
+Decoded straight from the API server's JSON; whatever is not declared here is skipped by the
+parser and takes no memory. Names are Kubernetes' own, in snake case.
 """
 
 from collections.abc import Mapping
@@ -12,34 +12,32 @@ import msgspec
 
 
 class OwnerReference(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Who made an object; ``controller`` marks the one that manages it."""
+    """An owner of an object; ``controller`` marks the one that manages it."""
 
     kind: str
     name: str
-    uid: str = ""
     controller: bool = False
 
 
 class Metadata(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What every object says of itself. ``deletion_timestamp`` is set once it is to go."""
+    """What every object says about itself."""
 
     name: str
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
     labels: dict[str, str] = {}
-    deletion_timestamp: str | None = None
     owner_references: tuple[OwnerReference, ...] = ()
 
 
 class Object(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Base of all: the metadata."""
+    """Base of all objects: the metadata."""
 
     metadata: Metadata
 
     @property
     def key(self) -> tuple[str, str]:
-        """Namespace (empty for objects of the cluster) and name."""
+        """Namespace and name."""
         return self.metadata.namespace, self.metadata.name
 
 
@@ -57,12 +55,19 @@ class Container(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     restart_policy: str = ""
 
 
+class ResourceClaim(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod's claim on devices by dynamic resource allocation; it does not say of which kind."""
+
+    name: str
+
+
 class PodSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Where a pod runs and what it asks for. ``node_name`` is empty until it is scheduled."""
+    """Where a pod runs and what it requests. ``node_name`` is empty until it is scheduled."""
 
     node_name: str = ""
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
+    resource_claims: tuple[ResourceClaim, ...] = ()
 
 
 class PodStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,12 +84,8 @@ class Pod(Object, frozen=True, kw_only=True):
 
     @property
     def finished(self) -> bool:
-        """Tell whether it has ended for good, so that it uses nothing any more."""
+        """Tell whether it has ended for good and no longer uses anything."""
         return self.status.phase in {"Succeeded", "Failed"}
-
-
-class Node(Object, frozen=True, kw_only=True):
-    """A node; only its labels matter to us."""
 
 
 class ConfigMap(Object, frozen=True, kw_only=True):
@@ -94,11 +95,16 @@ class ConfigMap(Object, frozen=True, kw_only=True):
 
 
 class EndpointConditions(msgspec.Struct, frozen=True, kw_only=True):
-    """None means the same as True for ``ready`` and ``serving``, as False for ``terminating``."""
+    """The state of an endpoint; null means the same as False."""
 
-    ready: bool | None = None
-    serving: bool | None = None
     terminating: bool | None = None
+
+
+class ObjectReference(msgspec.Struct, frozen=True, kw_only=True):
+    """Which object an endpoint stands for."""
+
+    namespace: str = ""
+    name: str = ""
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -107,6 +113,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     addresses: tuple[str, ...]
     conditions: EndpointConditions = EndpointConditions()
     node_name: str | None = None
+    target_ref: ObjectReference | None = None
 
 
 class EndpointPort(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,40 +124,38 @@ class EndpointPort(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EndpointSlice(Object, frozen=True, kw_only=True, rename="camel"):
-    """A part of the endpoints of a Service. An empty list arrives as null."""
+    """Some of a Service's endpoints. An empty list arrives as null."""
 
     endpoints: tuple[Endpoint, ...] | None = None
     ports: tuple[EndpointPort, ...] | None = None
 
 
-O = TypeVar("O", bound=Object)  # noqa: E741 - the one letter of object
+O = TypeVar("O", bound=Object)  # noqa: E741 - O for object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind(Generic[O]):
-    """Where a kind of object is found at the API server, and what it is decoded into."""
+    """Where the API server serves a namespaced kind of object, and what it is decoded into."""
 
     type: type[O]
     name: str
     plural: str
     group: str = ""
     version: str = "v1"
-    namespaced: bool = True
 
     @property
     def api_version(self) -> str:
-        """Return the group and version as objects carry it."""
+        """Return group and version as written in objects."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str = "", name: str = "") -> str:
-        """Return the path of one object, of those in a namespace, or of all."""
+        """Return the path of one object, of a namespace's objects, or of all."""
         root = f"/apis/{self.group}" if self.group else "/api"
-        within = f"/namespaces/{namespace}" if self.namespaced and namespace else ""
+        within = f"/namespaces/{namespace}" if namespace else ""
         return f"{root}/{self.version}{within}/{self.plural}" + (f"/{name}" if name else "")
 
 
 POD: Final = Kind(type=Pod, name="Pod", plural="pods")
-NODE: Final = Kind(type=Node, name="Node", plural="nodes", namespaced=False)
 CONFIG_MAP: Final = Kind(type=ConfigMap, name="ConfigMap", plural="configmaps")
 ENDPOINT_SLICE: Final = Kind(
     type=EndpointSlice, name="EndpointSlice", plural="endpointslices", group="discovery.k8s.io"
@@ -159,12 +164,12 @@ ENDPOINT_SLICE: Final = Kind(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which objects of a kind a list or a watch is about; by default all.
+    """Which objects of a kind to list or watch; all of them by default.
 
     Attributes:
         namespace: empty for all namespaces.
-        name: of the only object, as field selector.
-        labels: equal to these.
+        name: of a single object, as a field selector.
+        labels: that objects must carry.
     """
 
     namespace: str = ""
@@ -172,14 +177,14 @@ class Selection:
     labels: Mapping[str, str] = field(default_factory=dict)
 
     def query(self) -> dict[str, str]:
-        """Return the query parameters of a list or watch."""
+        """Return the query parameters for a list or watch."""
         labels = ",".join(f"{key}={value}" for key, value in sorted(self.labels.items()))
         chosen = {"labelSelector": labels}
         chosen["fieldSelector"] = f"metadata.name={self.name}" if self.name else ""
         return {key: value for key, value in chosen.items() if value}
 
     def takes(self, metadata: Metadata) -> bool:
-        """Tell whether an object belongs to it."""
+        """Tell whether it includes an object."""
         return (
             self.namespace in {"", metadata.namespace}
             and self.name in {"", metadata.name}

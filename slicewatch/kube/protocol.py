@@ -1,4 +1,4 @@
-"""The seam: what we ask of a Kubernetes API server, whoever plays it."""
+"""The seam: what we ask of a Kubernetes API server, real or fake."""
 
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Json = Mapping[str, object]
 
 
 class Change(StrEnum):
-    """What happened to an object of a watch. A BOOKMARK only carries the version forward."""
+    """What happened to a watched object. A BOOKMARK only moves the version forward."""
 
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
@@ -31,20 +31,22 @@ class Event(Generic[O]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page(Generic[O]):
-    """A part of a list.
+    """One page of a list.
 
     Attributes:
-        version: of the whole list; where a watch may begin.
-        more: what to ask the next page with; empty on the last one.
+        version: of the whole list; a watch can start here.
+        more: token for the next page; empty on the last one.
+        skipped: number of objects that cannot be read and are left out.
     """
 
     objects: tuple[O, ...]
     version: str
     more: str = ""
+    skipped: int = 0
 
 
 class Kube(Protocol):
-    """Five verbs. Every one raises ``KubeError`` and nothing else, apart from cancellation."""
+    """Five verbs. Each raises ``KubeError`` and nothing else, apart from cancellation."""
 
     async def get(self, kind: Kind[O], name: str, namespace: str = "") -> O:
         """Return one object."""
@@ -53,10 +55,10 @@ class Kube(Protocol):
     async def list(
         self, kind: Kind[O], selection: Selection, *, limit: int, more: str = ""
     ) -> Page[O]:
-        """Return at most ``limit`` objects, all pages of one version.
+        """Return at most ``limit`` objects; all pages of a list are of one version.
 
         Raises:
-            Gone: the version that ``more`` belongs to is forgotten; begin anew.
+            GoneError: the version behind ``more`` has been forgotten; start again.
         """
         ...
 
@@ -68,7 +70,7 @@ class Kube(Protocol):
         The first event is a BOOKMARK of ``version`` itself: the watch is open.
 
         Raises:
-            Gone: the version is forgotten; list anew.
+            GoneError: the version has been forgotten; list again.
         """
         ...
 
@@ -76,22 +78,14 @@ class Kube(Protocol):
         """Create an object; kind and API version are filled in.
 
         Raises:
-            Conflict: it exists.
+            ConflictError: it already exists.
         """
         ...
 
-    async def patch(
-        self,
-        kind: Kind[O],
-        name: str,
-        patch: Json,
-        *,
-        namespace: str = "",
-        subresource: str = "",
-    ) -> O:
+    async def patch(self, kind: Kind[O], name: str, patch: Json, *, namespace: str = "") -> O:
         """Apply a JSON merge patch (RFC 7386) and return the new state.
 
         Raises:
-            Conflict: the patch names a ``resourceVersion`` that is not the present one.
+            ConflictError: the patch names a ``resourceVersion`` that is not the current one.
         """
         ...

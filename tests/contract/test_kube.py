@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from slicewatch.kube import errors, fake_server
-from slicewatch.kube.backoff import Backoff
+from slicewatch.kube import errors
 from slicewatch.kube.cache import Cache
 from slicewatch.kube.client import ApiServer
 from slicewatch.kube.configuration import connect
 from slicewatch.kube.fake import FakeKube
 from slicewatch.kube.objects import CONFIG_MAP, ConfigMap, Selection
 from slicewatch.kube.protocol import Change, Event, Kube
+from slicewatch.service.backoff import Backoff
 from slicewatch.service.server import Address, serving
-from testbed import binaries
+from testbed import binaries, kube_server
 from testbed.api_server import ApiServerProcesses, free_port, kubeconfig
 from testbed.cluster.pki import Certificate
 from testbed.require import skip_or_fail
@@ -74,7 +74,7 @@ async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
             yield Place(fake, "tests", fake)
         case "http":
             fake = FakeKube()
-            async with serving(fake_server.app(fake), Address("127.0.0.1", 0)) as address:
+            async with serving(kube_server.app(fake), Address("127.0.0.1", 0)) as address:
                 server = ApiServer(await connect(anonymous(tmp_path, f"http://{address}")))
                 yield Place(server, "tests", fake)
                 await server.close()
@@ -114,7 +114,7 @@ async def first_of(kube: Kube, chosen: Selection, version: str) -> Event[ConfigM
 async def eventually(condition: Any, what: str) -> None:
     deadline = time.monotonic() + SECONDS
     while not condition():
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        assert time.monotonic() < deadline, f"timed out waiting for {what}"
         await asyncio.sleep(0.02)
 
 
@@ -128,15 +128,15 @@ async def test_what_is_created_is_read_back_with_an_identity(place: Place) -> No
 
 
 async def test_an_object_that_is_not_there_is_not_found(place: Place) -> None:
-    with pytest.raises(errors.NotFound, match="missing"):
+    with pytest.raises(errors.NotFoundError, match="missing"):
         await place.kube.get(CONFIG_MAP, "missing", place.namespace)
-    with pytest.raises(errors.NotFound):
+    with pytest.raises(errors.NotFoundError):
         await place.kube.patch(CONFIG_MAP, "missing", {"data": {}}, namespace=place.namespace)
 
 
 async def test_a_second_object_of_the_same_name_conflicts(place: Place) -> None:
     await place.put("a")
-    with pytest.raises(errors.Conflict):
+    with pytest.raises(errors.ConflictError):
         await place.put("a")
 
 
@@ -162,7 +162,7 @@ async def test_a_selection_takes_labels_and_a_name(place: Place) -> None:
     assert [o.metadata.name for o in by_name.objects] == ["b"]
 
 
-async def test_a_watch_tells_every_change_after_its_version(place: Place) -> None:
+async def test_a_watch_reports_every_change_after_its_version(place: Place) -> None:
     await place.put("old")
     page = await place.kube.list(CONFIG_MAP, place.all(app="x"), limit=9)
     await place.put("new", n="1")
@@ -205,7 +205,7 @@ async def test_an_object_that_leaves_the_selection_is_deleted_for_its_watch(plac
 async def test_a_watch_from_a_forgotten_version_is_gone(place: Place) -> None:
     assert place.fake is not None
     place.fake.compact()
-    with pytest.raises(errors.Gone):
+    with pytest.raises(errors.GoneError):
         await first_of(place.kube, place.all(), version="1")
 
 
@@ -221,7 +221,7 @@ async def test_a_patch_of_an_old_version_conflicts(place: Place) -> None:
     old = await place.put("a")
     await place.kube.patch(CONFIG_MAP, "a", {"data": {"n": "1"}}, namespace=place.namespace)
     late = {"metadata": {"resourceVersion": old.metadata.resource_version}, "data": {"n": "2"}}
-    with pytest.raises(errors.Conflict):
+    with pytest.raises(errors.ConflictError):
         await place.kube.patch(CONFIG_MAP, "a", late, namespace=place.namespace)
 
 
@@ -257,14 +257,14 @@ async def test_a_cache_follows_what_others_do(place: Place) -> None:
 
 async def test_an_account_without_rights_is_forbidden(api_server: ApiServerProcesses) -> None:
     client = await as_user(api_server, api_server.nobody)
-    with pytest.raises(errors.Forbidden, match="nobody"):
+    with pytest.raises(errors.ForbiddenError, match="nobody"):
         await client.list(CONFIG_MAP, Selection(), limit=1)
     await client.close()
 
 
 async def test_a_server_that_is_not_there_is_unavailable(tmp_path: Path) -> None:
     client = ApiServer(await connect(anonymous(tmp_path, f"http://127.0.0.1:{free_port()}")))
-    with pytest.raises(errors.Unavailable, match="GET /api/v1/configmaps"):
+    with pytest.raises(errors.UnavailableError, match="GET /api/v1/configmaps"):
         await client.list(CONFIG_MAP, Selection(), limit=1)
     await client.close()
 
@@ -288,6 +288,6 @@ async def test_a_cache_outlives_a_restart_after_which_old_versions_are_gone(
         await asyncio.to_thread(api_server.restart)
         await place.put("after")
         await eventually(lambda: set(held(cache)) == {"before", "after"}, "the new object")
-        with pytest.raises(errors.Gone):
+        with pytest.raises(errors.GoneError):
             await first_of(server, place.all(), version="1")
     await server.close()

@@ -2,17 +2,19 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any
 
+import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from slicewatch.kube import errors
-from slicewatch.kube.backoff import Backoff
 from slicewatch.kube.cache import Cache
 from slicewatch.kube.fake import FakeKube
 from slicewatch.kube.objects import CONFIG_MAP, ConfigMap, Kind, Selection
-from slicewatch.kube.protocol import Change, Event
+from slicewatch.kube.protocol import Change, Event, Page
+from slicewatch.service.backoff import Backoff
 
 SECONDS = 10.0
 
@@ -44,7 +46,7 @@ async def running(cache: Cache[ConfigMap]) -> AsyncIterator[None]:
 async def until(condition: Any, what: str) -> None:
     deadline = asyncio.get_running_loop().time() + SECONDS
     while not condition():
-        assert asyncio.get_running_loop().time() < deadline, f"waited in vain for {what}"
+        assert asyncio.get_running_loop().time() < deadline, f"timed out waiting for {what}"
         await asyncio.sleep(0.005)
 
 
@@ -52,7 +54,7 @@ def quick(kube: FakeKube) -> Cache[ConfigMap]:
     return Cache(kube, CONFIG_MAP, Selection(), Backoff(first_seconds=0.002, most_seconds=0.02))
 
 
-async def test_a_refresh_takes_all_pages_and_tells_what_changed(
+async def test_a_refresh_reads_all_pages_and_reports_what_changed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("slicewatch.kube.cache.PAGE_SIZE", 2)
@@ -70,7 +72,7 @@ async def test_a_refresh_takes_all_pages_and_tells_what_changed(
     assert sorted(told) == [(None, n) for n in "abcde"]
 
 
-async def test_a_second_refresh_tells_only_differences() -> None:
+async def test_a_second_refresh_reports_only_differences() -> None:
     kube = FakeKube()
     await put(kube, "stays", "goes", "changes")
     cache = quick(kube)
@@ -96,8 +98,8 @@ async def test_a_failed_page_leaves_what_was_held() -> None:
     cache = quick(kube)
     await cache.refresh()
     kube.delete(CONFIG_MAP, "a", "ns")
-    kube.fail_next(errors.Unavailable("away"))
-    with pytest.raises(errors.Unavailable):
+    kube.fail_next(errors.UnavailableError("away"))
+    with pytest.raises(errors.UnavailableError):
         await cache.refresh()
     assert names(cache) == {"a", "b", "c"}
 
@@ -112,7 +114,9 @@ async def test_changes_arrive_while_the_loop_runs() -> None:
         await until(lambda: names(cache) == {"b"}, "both changes")
 
 
-@pytest.mark.parametrize("fault", [errors.Unavailable("away"), errors.Forbidden("no role")])
+@pytest.mark.parametrize(
+    "fault", [errors.UnavailableError("away"), errors.ForbiddenError("no role")]
+)
 async def test_the_loop_outlives_failing_lists_and_watches(fault: errors.KubeError) -> None:
     kube = FakeKube()
     await put(kube, "a")
@@ -135,8 +139,8 @@ async def test_a_forgotten_version_is_listed_anew_and_deletions_are_found() -> N
     cache = quick(kube)
     async with running(cache):
         await until(lambda: names(cache) == {"a", "b"}, "the list")
-        kube.fail_next(errors.Unavailable("away"), times=2)
-        kube.break_watches(errors.Unavailable("away"))
+        kube.fail_next(errors.UnavailableError("away"), times=2)
+        kube.break_watches(errors.UnavailableError("away"))
         await until(lambda: cache.fault != "", "the broken watch")
         kube.delete(CONFIG_MAP, "a", "ns")
         kube.compact()
@@ -195,7 +199,7 @@ async def test_a_watch_that_is_refused_again_and_again_stays_a_fault() -> None:
     kube = FakeKube()
     cache = quick(kube)
     await cache.refresh()
-    refused = errors.Forbidden("may list, may not watch")
+    refused = errors.ForbiddenError("may list, may not watch")
     kube.fail_next(refused, times=8)
     seen: set[str] = set()
     async with running(cache):
@@ -205,6 +209,97 @@ async def test_a_watch_that_is_refused_again_and_again_stays_a_fault() -> None:
             await asyncio.sleep(0)
         await until(lambda: not cache.fault, "the watch to be open")
     assert seen == {str(refused)}
+
+
+class Counting(FakeKube):
+    """Counts the lists; while told to, its watches break right after they have opened."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lists = 0
+        self.breaks_with: errors.KubeError | None = None
+
+    async def list(self, *args: Any, **named: Any) -> Any:
+        self.lists += 1
+        return await super().list(*args, **named)
+
+    async def watch(
+        self, kind: Kind[Any], selection: Selection, *, version: str
+    ) -> AsyncGenerator[Event[Any], None]:
+        if self.breaks_with is not None:
+            yield Event(change=Change.BOOKMARK, version=version)
+            raise self.breaks_with
+        async with aclosing(super().watch(kind, selection, version=version)) as events:
+            async for event in events:
+                yield event
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        errors.MalformedError("half an event"),
+        errors.UnavailableError("away"),
+        errors.ForbiddenError("no role"),
+        errors.KubeError("400"),
+    ],
+    ids=lambda fault: type(fault).__name__,
+)
+async def test_a_watch_that_never_works_still_leaves_no_deleted_object(
+    fault: errors.KubeError,
+) -> None:
+    kube = Counting()
+    kube.breaks_with = fault
+    await put(kube, "a", "b")
+    cache = quick(kube)
+    with capture_logs() as logged:
+        async with running(cache):
+            await until(lambda: names(cache) == {"a", "b"}, "the list")
+            kube.delete(CONFIG_MAP, "a", "ns")
+            await until(lambda: names(cache) == {"b"}, "the deletion that no watch told")
+            await until(lambda: kube.lists >= 4, "more lists")
+            kube.breaks_with = None
+            await put(kube, "c")
+            await until(lambda: names(cache) == {"b", "c"}, "the watch that works")
+            assert cache.fault == ""
+    assert [e["event"] for e in logged if e["log_level"] == "warning"] == ["watch failed"]
+
+
+async def test_a_single_failure_costs_no_list() -> None:
+    kube = Counting()
+    cache = quick(kube)
+    async with running(cache):
+        await until(lambda: cache.synced and not cache.fault, "the watch")
+        for number in range(5):
+            kube.break_watches(errors.UnavailableError("away"))
+            await put(kube, f"m{number}")
+            await until(lambda: len(cache.objects) == number + 1, "the change")  # noqa: B023
+    assert kube.lists == 1
+
+
+class Endless(FakeKube):
+    """Answers every page of a list with a token for one more."""
+
+    def __init__(self, *, grows: bool) -> None:
+        super().__init__()
+        self.grows = grows
+        self.pages = 0
+
+    async def list(self, kind: Kind[Any], *_: Any, **__: Any) -> Any:
+        self.pages += 1
+        name = f"m{self.pages}" if self.grows else "m"
+        made = msgspec.convert(body(name), kind.type)
+        return Page(objects=(made,), version="1", more="more")
+
+
+@pytest.mark.parametrize(("grows", "pages"), [(False, 2), (True, 20)])
+async def test_a_list_that_does_not_end_is_a_fault(
+    monkeypatch: pytest.MonkeyPatch, grows: bool, pages: int
+) -> None:
+    monkeypatch.setattr("slicewatch.kube.cache.MOST_PAGES", 20)
+    kube = Endless(grows=grows)
+    with pytest.raises(errors.MalformedError, match="list of configmaps does not end"):
+        await quick(kube).refresh()
+    assert kube.pages == pages
 
 
 def test_waits_grow_to_their_limit_and_differ() -> None:

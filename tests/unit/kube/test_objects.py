@@ -11,7 +11,6 @@ from slicewatch.kube.configuration import ConfigurationError, connect
 from slicewatch.kube.objects import (
     CONFIG_MAP,
     ENDPOINT_SLICE,
-    NODE,
     POD,
     EndpointSlice,
     Metadata,
@@ -26,7 +25,8 @@ POD_JSON = b"""{
   "deletionTimestamp": "2026-01-02T00:00:00Z", "managedFields": [{"manager": "kubelet"}],
   "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-7d9",
    "uid": "r", "controller": true, "blockOwnerDeletion": true}]},
- "spec": {"nodeName": "n1", "volumes": [], "containers": [
+ "spec": {"nodeName": "n1", "volumes": [],
+  "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}], "containers": [
    {"name": "main", "image": "x", "resources": {"limits": {"nvidia.com/gpu": "2"},
     "requests": {"cpu": "250m", "nvidia.com/gpu": "2"}}}],
   "initContainers": [{"name": "side", "restartPolicy": "Always", "resources": {}}]},
@@ -38,14 +38,14 @@ def test_a_pod_keeps_what_we_use_and_nothing_else() -> None:
     pod = msgspec.json.decode(POD_JSON, type=Pod)
     assert pod.key == ("ml", "a")
     assert pod.metadata.owner_references[0].name == "web-7d9"
-    assert pod.metadata.deletion_timestamp == "2026-01-02T00:00:00Z"
     assert pod.spec.node_name == "n1"
+    assert [claim.name for claim in pod.spec.resource_claims] == ["gpu"]
     assert pod.spec.containers[0].resources.requests["nvidia.com/gpu"] == "2"
     assert pod.spec.init_containers[0].restart_policy == "Always"
     assert not pod.finished
 
 
-def test_a_pod_of_which_next_to_nothing_is_known_decodes() -> None:
+def test_a_nearly_empty_pod_decodes() -> None:
     pod = msgspec.json.decode(b'{"metadata":{"name":"a"}}', type=Pod)
     assert pod.spec.node_name == ""
     assert pod.status.phase == ""
@@ -64,7 +64,6 @@ def test_a_slice_without_endpoints_arrives_as_null() -> None:
         (POD.path(), "/api/v1/pods"),
         (POD.path("ml"), "/api/v1/namespaces/ml/pods"),
         (CONFIG_MAP.path("ml", "a"), "/api/v1/namespaces/ml/configmaps/a"),
-        (NODE.path("ignored", "n1"), "/api/v1/nodes/n1"),
         (
             ENDPOINT_SLICE.path("ml"),
             "/apis/discovery.k8s.io/v1/namespaces/ml/endpointslices",
@@ -75,7 +74,7 @@ def test_a_kind_knows_its_paths(path: str, expected: str) -> None:
     assert path == expected
 
 
-def test_a_selection_says_itself_as_a_query_and_takes_the_same_objects() -> None:
+def test_a_selection_and_its_query_choose_the_same_objects() -> None:
     chosen = Selection(namespace="ml", name="a", labels={"b": "2", "a": "1"})
     assert chosen.query() == {"labelSelector": "a=1,b=2", "fieldSelector": "metadata.name=a"}
     fits = Metadata(name="a", namespace="ml", labels={"a": "1", "b": "2", "c": "3"})
@@ -89,18 +88,18 @@ def test_a_selection_says_itself_as_a_query_and_takes_the_same_objects() -> None
 @pytest.mark.parametrize(
     ("code", "kind"),
     [
-        (401, errors.Forbidden),
-        (403, errors.Forbidden),
-        (404, errors.NotFound),
-        (409, errors.Conflict),
-        (410, errors.Gone),
-        (429, errors.Unavailable),
-        (500, errors.Unavailable),
-        (504, errors.Unavailable),
+        (401, errors.ForbiddenError),
+        (403, errors.ForbiddenError),
+        (404, errors.NotFoundError),
+        (409, errors.ConflictError),
+        (410, errors.GoneError),
+        (429, errors.UnavailableError),
+        (500, errors.UnavailableError),
+        (504, errors.UnavailableError),
         (422, errors.KubeError),
     ],
 )
-def test_a_status_becomes_the_error_that_tells_what_to_do(
+def test_a_status_becomes_the_error_that_says_what_to_do(
     code: int, kind: type[errors.KubeError]
 ) -> None:
     error = errors.of_status(code, "why")
@@ -113,7 +112,7 @@ async def test_a_missing_kubeconfig_is_named() -> None:
         await connect("/nowhere/config")
 
 
-async def test_outside_of_pods_a_kubeconfig_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_outside_a_pod_a_kubeconfig_is_required(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     with pytest.raises(ConfigurationError, match="--kubeconfig"):
         await connect("")

@@ -1,6 +1,6 @@
-"""``FakeKube`` behind HTTP, in Kubernetes' wire form: whole processes run without a cluster.
+"""``FakeKube`` behind HTTP in Kubernetes' wire format, so that whole processes run without a cluster.
 
-Speaks what our own client and kubectl's ``--raw`` use; it authenticates nobody.
+Speaks what our own client needs; it authenticates nobody.
 """
 
 from collections.abc import Awaitable, Callable
@@ -12,16 +12,16 @@ from aiohttp import web
 
 from slicewatch.kube import errors
 from slicewatch.kube.fake import FakeKube
-from slicewatch.kube.objects import CONFIG_MAP, ENDPOINT_SLICE, NODE, POD, Kind, Selection
+from slicewatch.kube.objects import CONFIG_MAP, ENDPOINT_SLICE, POD, Kind, Selection
 from slicewatch.kube.protocol import Change, Event
 
-KINDS: Final[tuple[Kind[Any], ...]] = (POD, NODE, CONFIG_MAP, ENDPOINT_SLICE)
+KINDS: Final[tuple[Kind[Any], ...]] = (POD, CONFIG_MAP, ENDPOINT_SLICE)
 _STATUS: Final = {
-    errors.NotFound: HTTPStatus.NOT_FOUND,
-    errors.Forbidden: HTTPStatus.FORBIDDEN,
-    errors.Conflict: HTTPStatus.CONFLICT,
-    errors.Gone: HTTPStatus.GONE,
-    errors.Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.NotFoundError: HTTPStatus.NOT_FOUND,
+    errors.ForbiddenError: HTTPStatus.FORBIDDEN,
+    errors.ConflictError: HTTPStatus.CONFLICT,
+    errors.GoneError: HTTPStatus.GONE,
+    errors.UnavailableError: HTTPStatus.SERVICE_UNAVAILABLE,
 }
 _UNLIMITED: Final = 1 << 30
 
@@ -33,14 +33,12 @@ def app(kube: FakeKube) -> web.Application:
     served = web.Application(client_max_size=1 << 24)
     for kind in KINDS:
         routes = _Routes(kube, kind)
-        paths = {kind.path()} | ({kind.path("{namespace}")} if kind.namespaced else set())
-        for path in paths:
+        for path in (kind.path(), kind.path("{namespace}")):
             served.router.add_get(path, _answering(routes.collection))
             served.router.add_post(path, _answering(routes.create))
         one = kind.path("{namespace}", "{name}")
         served.router.add_get(one, _answering(routes.get))
         served.router.add_patch(one, _answering(routes.patch))
-        served.router.add_patch(one + "/{subresource}", _answering(routes.patch))
         served.router.add_delete(one, _answering(routes.delete))
     return served
 
@@ -68,14 +66,14 @@ def _status(error: errors.KubeError, code: HTTPStatus) -> dict[str, Any]:
 
 
 class _Routes:
-    """The verbs on one kind. Objects go out with the fields that our structs declare."""
+    """The verbs for one kind. Objects are sent with the fields that our structs declare."""
 
     def __init__(self, kube: FakeKube, kind: Kind[Any]) -> None:
         self._kube = kube
         self._kind = kind
 
     async def collection(self, request: web.Request) -> web.StreamResponse:
-        """List, or watch where the query says so."""
+        """List, or watch if the query says so."""
         chosen = _selection(request)
         query = request.query
         if query.get("watch") in {"1", "true"}:
@@ -124,12 +122,8 @@ class _Routes:
     async def patch(self, request: web.Request) -> web.StreamResponse:
         """Apply a merge patch."""
         body = msgspec.json.decode(await request.read(), type=dict[str, Any])
-        part = request.match_info.get("subresource", "")
         named = _named(request)
-        patched = await self._kube.patch(
-            self._kind, named["name"], body, namespace=named["namespace"], subresource=part
-        )
-        return _json(patched)
+        return _json(await self._kube.patch(self._kind, patch=body, **named))
 
     async def delete(self, request: web.Request) -> web.StreamResponse:
         """Remove an object at once."""
