@@ -1,4 +1,4 @@
-"""The second process: joins what exporters read with pods, and serves the metrics APIs.
+"""The second process: joins the exporters' readings with pods and serves the metrics APIs.
 
 It measures nothing and writes nothing to Kubernetes.
 """

@@ -1,10 +1,10 @@
-"""Who holds which device of a node: the exporter's tenants, held against the pods that exist.
+"""Who holds which device of a node: the exporter's tenants, checked against the existing pods.
 
-Changes only with the layout or the pods of the node, not with the ticks. Pure.
+Changes only with the layout or the pods of the node, not with every tick. Pure.
 """
 
-from collections import defaultdict
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from adapter.cluster.workloads import Workload, workload
@@ -20,7 +20,7 @@ class Holder:
 
     Attributes:
         rows: of the layout's tenants; their values describe the same container.
-        workload: None while the pod is not known, which makes it a stranger to all.
+        workload: None while the pod is unknown, which makes it a stranger to everyone.
     """
 
     pod: PodKey
@@ -32,31 +32,37 @@ class Holder:
 class Allocation:
     """The holders of each device of a layout, and the devices of each pod.
 
-    A tenant whose pod has finished, or was replaced by another of the same name, holds nothing
-    any more, whatever the kubelet still says. One whose pod is not known (a watch may lag, a pod
-    may be deleted by force) still occupies its device, but gets no value of its own.
+    A tenant whose pod has finished, or has been replaced by another of the same name, no longer
+    holds anything, whatever the kubelet still says. One whose pod is unknown (a watch may lag, a
+    pod may be force-deleted) still occupies its device, but gets no value of its own.
 
     Attributes:
-        holders: per device row.
-        hosts: per device row, the tenant rows of processes outside of all containers.
+        holders: by device row.
+        workloads: by device row, how many of its holders are of each known workload.
+        hosts: by device row, the tenant rows of processes outside any container.
     """
 
     def __init__(self, layout: Layout, pods: Mapping[PodKey, Pod]) -> None:
         self.layout = layout
-        self._rows = {device.uuid: row for row, device in enumerate(layout.devices)}
-        self.hosts: list[tuple[int, ...]] = [() for _ in layout.devices]
-        self.holders: list[tuple[Holder, ...]] = [() for _ in layout.devices]
-        self._devices: dict[PodKey, tuple[int, ...]] = {}
-        self._missing: dict[PodKey, tuple[str, ...]] = {}
+        self.hosts: list[list[int]] = [[] for _ in layout.devices]
+        self.holders: list[list[Holder]] = [[] for _ in layout.devices]
+        self.workloads: list[Counter[Workload | None]] = [Counter() for _ in layout.devices]
+        self._held: dict[tuple[int, PodKey], list[Holder]] = defaultdict(list)
+        self._devices: dict[PodKey, set[int]] = defaultdict(set)
+        self._missing: dict[PodKey, list[str]] = defaultdict(list)
         self._namespaces: dict[str, set[int]] = defaultdict(set)
         self._assign(_by_container(layout.tenants), pods)
 
-    def devices_of(self, pod: PodKey) -> tuple[int, ...]:
-        """Return the device rows that a pod holds, in the order of the layout."""
-        return self._devices.get(pod, ())
+    def held_by(self, device: int, pod: PodKey) -> Sequence[Holder]:
+        """Return the containers of a pod that hold a device."""
+        return self._held.get((device, pod), ())
 
-    def missing_of(self, pod: PodKey) -> tuple[str, ...]:
-        """Return the uuids that a pod holds and the layout does not have."""
+    def devices_of(self, pod: PodKey) -> tuple[int, ...]:
+        """Return the device rows that a pod holds, in layout order."""
+        return tuple(sorted(self._devices.get(pod, ())))
+
+    def missing_of(self, pod: PodKey) -> Sequence[str]:
+        """Return the UUIDs that a pod holds and the layout lacks."""
         return self._missing.get(pod, ())
 
     def devices_in(self, namespace: str) -> tuple[int, ...]:
@@ -65,20 +71,17 @@ class Allocation:
 
     @property
     def namespaces(self) -> frozenset[str]:
-        """Return the namespaces that hold devices here."""
+        """The namespaces whose pods hold devices here."""
         return frozenset(self._namespaces)
-
-    def row_of(self, uuid: str) -> int | None:
-        """Return the row of a device."""
-        return self._rows.get(uuid)
 
     def _assign(
         self,
-        containers: Mapping[tuple[str, PodKey, str], tuple[int, ...]],
+        containers: Mapping[tuple[str, PodKey, str], Sequence[int]],
         pods: Mapping[PodKey, Pod],
     ) -> None:
+        devices = {device.uuid: row for row, device in enumerate(self.layout.devices)}
         for (uuid, key, container), rows in containers.items():
-            device = self._rows.get(uuid)
+            device = devices.get(uuid)
             if key == ("", ""):
                 if device is not None:
                     self.hosts[device] += rows
@@ -88,30 +91,31 @@ class Allocation:
             if pod is not None and (pod.finished or uid not in {"", pod.metadata.uid}):
                 continue
             if device is None:
-                self._missing[key] = (*self._missing.get(key, ()), uuid)
+                self._missing[key].append(uuid)
                 continue
             self._hold(device, key, container, rows, pod)
 
     def _hold(
-        self, device: int, key: PodKey, container: str, rows: tuple[int, ...], pod: Pod | None
+        self, device: int, key: PodKey, container: str, rows: Sequence[int], pod: Pod | None
     ) -> None:
         holder = Holder(
             pod=key,
             container=container,
-            rows=rows,
+            rows=tuple(rows),
             workload=None if pod is None else workload(pod),
         )
-        self.holders[device] += (holder,)
+        self.holders[device].append(holder)
+        self._held[device, key].append(holder)
+        if holder.workload is not None:
+            self.workloads[device][holder.workload] += 1
         if pod is not None:
-            self._devices[key] = tuple(sorted({*self._devices.get(key, ()), device}))
+            self._devices[key].add(device)
             self._namespaces[key[0]].add(device)
 
 
-def _by_container(
-    tenants: tuple[Tenant, ...],
-) -> dict[tuple[str, PodKey, str], tuple[int, ...]]:
-    grouped: dict[tuple[str, PodKey, str], tuple[int, ...]] = {}
+def _by_container(tenants: Iterable[Tenant]) -> dict[tuple[str, PodKey, str], list[int]]:
+    grouped: dict[tuple[str, PodKey, str], list[int]] = defaultdict(list)
     for row, tenant in enumerate(tenants):
         key = (tenant.device, (tenant.namespace, tenant.pod), tenant.container)
-        grouped[key] = (*grouped.get(key, ()), row)
+        grouped[key].append(row)
     return grouped

@@ -1,22 +1,20 @@
-"""The adapter put together: what each part is given, and the one group that all tasks run in."""
+"""The adapter put together: what each part is given, and the one group that runs all tasks."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-import structlog
-
 from adapter.api.authentication import Gate
-from adapter.api.routes import MetricsApi
 from adapter.cluster.pods import Pods
 from adapter.cluster.requests import Requests
 from adapter.plain import PlainPort
 from adapter.readiness import Readiness
+from adapter.routes import MetricsApi
 from adapter.settings import AdapterSettings
 from adapter.sources import discovery
-from adapter.sources.exporters import Exporters
-from adapter.sources.protocol import Target
+from adapter.sources.exporters import Exporters, Targets
 from adapter.trust import PUBLISHED, Trust, certificate
 from adapter.view import View
 from slicewatch.catalog.own import ADAPTER
@@ -25,18 +23,19 @@ from slicewatch.kube.client import ApiServer
 from slicewatch.kube.configuration import connect, own_namespace
 from slicewatch.kube.objects import CONFIG_MAP, ENDPOINT_SLICE, POD, EndpointSlice
 from slicewatch.kube.protocol import Kube
+from slicewatch.service import logs
 from slicewatch.service.own_metrics import OwnMetrics
 from slicewatch.service.server import Address, serving
 from slicewatch.service.tasks import background
 
-log = structlog.get_logger(__name__)
+log = logs.logger(__name__)
 
 Task = tuple[str, Coroutine[Any, Any, None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listening:
-    """Where the two ports really are; port 0 in the settings picks free ones."""
+    """The actual addresses of the two ports; port 0 in the settings picks free ones."""
 
     api: Address
     plain: Address
@@ -54,7 +53,7 @@ class Adapter:
         self._pods, self._requests = Pods(), Requests()
         own = certificate(settings)
         self.gate = Gate(own)
-        self._trust = Trust(self.gate, own, settings)
+        self._trust = Trust(self.gate, settings)
         self.readiness = Readiness(
             gate=self.gate, pods=self.pods_cache, source=self.exporters, slices=self.slices
         )
@@ -63,7 +62,7 @@ class Adapter:
         self._listen()
 
     async def run(self, started: Callable[[Listening], None] | None = None) -> None:
-        """Serve until cancelled; ``started`` is told the addresses."""
+        """Serve until cancelled; ``started`` receives the addresses."""
         api = MetricsApi(self._view, self.gate, self.readiness, self._metrics).app()
         plain = PlainPort(self._metrics, self._requests, self.exporters, self.pods_cache)
         async with (
@@ -94,7 +93,7 @@ class Adapter:
         chosen = discovery.selection(settings.exporter_service, namespace)
         return Cache(kube, ENDPOINT_SLICE, chosen)
 
-    def _targets(self) -> Callable[[], frozenset[Target]]:
+    def _targets(self) -> Targets:
         if self.slices is None:
             return discovery.fixed(self._settings.exporters)
         return discovery.of_slices(self.slices)
@@ -108,13 +107,14 @@ class Adapter:
 
 
 async def serve(settings: AdapterSettings) -> None:
-    """Connect to the cluster that the settings name, and serve until cancelled.
+    """Connect to the cluster named in the settings, and serve until cancelled.
 
     Raises:
         ConfigurationError, CertificateError: the settings cannot be used.
         OSError: an address is taken.
     """
-    server = ApiServer(await connect(settings.kubeconfig))
+    reconnect = partial(connect, settings.kubeconfig)
+    server = ApiServer(await reconnect(), reconnect)
     try:
         await Adapter(settings, server).run()
     finally:

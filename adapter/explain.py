@@ -1,17 +1,19 @@
 """Why a value is what it is: every input of every selected object, as JSON for people.
 
-Asked for with ``explain=true`` on the path of the metric itself, so that who may read the metric,
-and nobody else, may read this.
+Requested with ``explain=true`` on the metric's own path, so that exactly those who may read the
+metric may read this.
 """
 
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
 
+from adapter.api.paths import Kind
 from adapter.api.values import timestamp
 from adapter.outcome import Part, Shares
-from adapter.query import Found, Query, walk
-from adapter.sources.protocol import Target
+from adapter.query import Found, Query, find
+from adapter.sources.source import Target
 from adapter.view import View
 
 Tree = dict[str, Any]
@@ -24,9 +26,8 @@ def explain(view: View, query: Query) -> bytes:
         Refusal: a named object does not exist.
     """
     now = view.monotonic()
-    found = list(walk(view, query))
+    found = find(view, query)
     nodes = {f.node for f in found if f.node} or set(view.nodes)
-    named = [target for node in nodes if (target := view.told_by(node))]
     tree: Tree = {
         "kind": "MetricExplanation",
         "metric": query.metric.name,
@@ -37,21 +38,22 @@ def explain(view: View, query: Query) -> bytes:
         "metricLabelSelector": query.devices.text,
         "maxAgeSeconds": view.max_age_seconds,
         "items": [_object(view, f, now) for f in found],
-        "exporters": [_exporter(view, target, now) for target in sorted(set(named))],
+        "exporters": [_exporter(view, target, now) for target in _exporters(view, nodes)],
     }
-    if not found:
+    if not found and query.kind is Kind.POD:
         tree["note"] = _nothing_selected(view, query)
     return msgspec.json.encode(tree)
 
 
 def _object(view: View, found: Found, now: float) -> Tree:
-    absence, detail = found.absence(now)
+    missing = found.missing(now, view.max_age_seconds)
     tree: Tree = {"namespace": found.namespace, "name": found.name, "node": found.node}
-    tree["value"] = found.outcome.value if absence is None else None
-    if absence is None:
+    tree["value"] = found.outcome.value if missing is None else None
+    if missing is None:
         tree["timestamp"] = timestamp(int(found.read_at))
         tree["ageSeconds"] = round(view.wall() - found.read_at, 3)
     else:
+        absence, detail = missing
         tree["absent"] = absence.name
         tree["why"] = f"no value, since {absence}" + (f" ({detail})" if detail else "")
     tree["devices"] = [_device(part) for part in found.outcome.parts]
@@ -81,8 +83,19 @@ def _inputs(shares: Shares) -> Tree:
         "B": shares.total,
         "m": shares.holders,
         "n": shares.tenants,
-        "meaning": "W and B: busy shares of the workload and of all; m and n: their containers",
+        "meaning": "W and B: busy shares of the workload and of everyone; m and n: their containers",
     }
+
+
+def _exporters(view: View, nodes: Collection[str]) -> list[Target]:
+    """Return who speaks for the nodes, and who is refused there."""
+    speakers = {target for node in nodes if (target := view.exporter_of(node))}
+    refused = {
+        target
+        for target, stream in view.source.streams.items()
+        if stream.refused and (stream.refused in nodes or stream.node in nodes)
+    }
+    return sorted(speakers | refused)
 
 
 def _exporter(view: View, target: Target, now: float) -> Tree:

@@ -1,36 +1,41 @@
-"""What a pod, a node and a namespace get of a metric: layout, snapshot and pods in, values out.
+"""What a pod, a node or a namespace gets of a metric: layout, snapshot and pods in, values out.
 
-Pure, and blind to time: ages are those at sending; who serves a value holds them against the
-clock. One object of one node at a time; a namespace's parts are put together by its caller.
+Pure, and blind to time: ages are those at sending, and the caller compares them with its clock.
+One object on one node at a time; the caller combines a namespace's parts.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from adapter.allocation import Allocation, Holder, PodKey
+from adapter.cluster.workloads import Workload
 from adapter.outcome import Absence, Outcome, Part, Rule, Shares
-from slicewatch.catalog.model import Attribution, Combine, Label, Metric, Serve
+from slicewatch.catalog.model import Attribution, Combine, Label, Limits, Metric, Serve
 from slicewatch.wire.layout import Device, Layout
 from slicewatch.wire.snapshot import Column, Snapshot
 
 BUSY_RATIO = "gpu_tenant_busy_ratio"
+BUSY_LIMITS = Limits(low=0, high=1)
 
 Keep = Callable[[Device], bool]
-"""Which devices a metric selector lets count."""
+"""Which devices a metric selector includes."""
 
 
 def everything(_: Device) -> bool:
-    """Let every device count."""
+    """Include every device."""
     return True
 
 
 def tenant_metric(metric: Metric[Any]) -> str:
-    """Return the name of the same quantity of a single tenant."""
+    """Return the name of the same quantity for a single tenant."""
     return metric.name.replace("gpu_", "gpu_tenant_", 1)
 
 
 def labels_of(layout: Layout, device: Device) -> dict[str, str]:
-    """Return the labels that a metric selector may ask of a device: those of its series."""
+    """Return the labels that a metric selector is matched against: those of the device's series."""
     labels: dict[Label, object] = {
         Label.GPU: device.gpu,
         Label.UUID: device.uuid,
@@ -40,15 +45,15 @@ def labels_of(layout: Layout, device: Device) -> dict[str, str]:
         Label.COMPUTE_INSTANCE: device.compute_instance,
         Label.PROFILE: device.profile,
     }
-    present = {str(name): str(value) for name, value in labels.items() if value not in {None, ""}}
-    return layout.labels | present
+    known = {str(name): str(value) for name, value in labels.items() if value not in {None, ""}}
+    return layout.labels | known
 
 
 def combine(parts: Sequence[Part], how: Combine) -> Outcome:
-    """Make one value of the parts, each of another device.
+    """Combine the parts, each of a different device, into one value.
 
-    One part without a value leaves the whole without: the mean or sum of the rest would look
-    like a drop, and an autoscaler would act on it.
+    If any part has no value, neither has the whole: the mean or sum of the rest would look like a
+    drop, and an autoscaler would act on it.
     """
     if not parts:
         return Outcome(absence=Absence.NOT_SELECTED)
@@ -65,13 +70,22 @@ def combine(parts: Sequence[Part], how: Combine) -> Outcome:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Busy:
+    """Busy shares of a device: summed once for all of the pods that hold it."""
+
+    workloads: Mapping[Workload | None, float]
+    total: float
+
+
 class Join:
-    """One snapshot of one node, joined with who holds its devices."""
+    """One snapshot of one node, joined with the holders of its devices."""
 
     def __init__(self, allocation: Allocation, snapshot: Snapshot) -> None:
         self.allocation = allocation
         self.layout = allocation.layout
         self.snapshot = snapshot
+        self._busy: dict[int, Busy | None] = {}
 
     def pod(self, key: PodKey, metric: Metric[Any], keep: Keep = everything) -> Outcome:
         """Return the value of a pod that runs on this node."""
@@ -86,7 +100,7 @@ class Join:
         return combine(parts, serve_of(metric).combine)
 
     def node(self, metric: Metric[Any], keep: Keep = everything) -> Outcome:
-        """Return the value of the node, each of its devices counted once."""
+        """Return the value of the node, counting each of its devices once."""
         if not self.layout.devices:
             return Outcome(absence=Absence.NO_DEVICE)
         parts = [
@@ -99,7 +113,7 @@ class Join:
     def namespace(
         self, namespace: str, metric: Metric[Any], keep: Keep = everything
     ) -> list[Part]:
-        """Return the parts of the devices here that pods of a namespace hold, once each."""
+        """Return the parts of the devices that pods of a namespace hold here, once each."""
         rows = self.allocation.devices_in(namespace)
         return [
             self._of_namespace(row, namespace, metric)
@@ -108,7 +122,7 @@ class Join:
         ]
 
     def _units(self, metric: Metric[Any]) -> Iterable[int]:
-        """Yield whole GPUs; for a partitioned one that has no value of its own, its parts."""
+        """Yield whole GPUs, or the MIG devices of one that has no value of its own."""
         means = self.snapshot.means.get(metric.name, [])
         for row, device in enumerate(self.layout.devices):
             if device.is_mig:
@@ -146,13 +160,14 @@ class Join:
             return Absence.UNSUPPORTED, reason
         if value is None or age is None:
             return Absence.NO_VALUE, ""
+        if not _possible(value, metric.limits):
+            return Absence.IMPOSSIBLE, f"{value:g}"
         return None, ""
 
     def _of_pod(self, row: int, key: PodKey, metric: Metric[Any]) -> Part:
-        holders = self.allocation.holders[row]
-        if all(holder.pod == key for holder in holders):
+        own = self.allocation.held_by(row, key)
+        if len(own) == len(self.allocation.holders[row]):
             return self._whole(row, metric, Rule.ALONE)
-        own = [holder for holder in holders if holder.pod == key]
         if serve_of(metric).attribution is Attribution.OWN_PART:
             return self._tenants(row, own, metric)
         return self._share(row, own[0], metric)
@@ -165,45 +180,56 @@ class Join:
         return self._tenants(row, own, metric)
 
     def _tenants(self, row: int, own: Sequence[Holder], metric: Metric[Any]) -> Part:
-        """Return what some of the containers on a device use, if it is known of each."""
+        """Return what some of the containers on a device use, if that is known for each."""
         whole = self._whole(row, metric)
-        if whole.absence in {Absence.DOWN, Absence.UNSUPPORTED}:
+        if whole.absence in {Absence.DOWN, Absence.UNSUPPORTED, Absence.IMPOSSIBLE}:
             return whole
         column = self.snapshot.tenant_values.get(tenant_metric(metric))
         values = [] if column is None else [_first(column, holder.rows) for holder in own]
-        known = [value for value in values if value is not None]
+        known = [v for v in values if v is not None and _possible(v, metric.limits)]
         if whole.age_seconds is None or len(known) < len(own):
             return _replaced(whole, None, None, absence=Absence.NOT_ATTRIBUTABLE)
         return _replaced(whole, sum(known), Rule.TENANT)
 
     def _share(self, row: int, one: Holder, metric: Metric[Any]) -> Part:
-        """Return the share of the workload that ``one`` belongs to, on a device with others."""
-        holders = self.allocation.holders[row]
-        own = [h for h in holders if h.workload is not None and h.workload == one.workload]
-        if len(own) == len(holders):
+        """Return the share of the workload of ``one`` on a device that it shares with others."""
+        workload = one.workload
+        if self.allocation.workloads[row][workload] == len(self.allocation.holders[row]):
             return self._whole(row, metric, Rule.WORKLOAD_ALONE)
         whole = self._whole(row, metric, Rule.SHARES_UNKNOWN)
-        shares = self._shares(row, own)
-        if shares is None or whole.absence is Absence.DOWN or whole.age_seconds is None:
+        shares = self._shares(row, workload)
+        unusable = whole.absence in {Absence.DOWN, Absence.IMPOSSIBLE}
+        if shares is None or unusable or whole.age_seconds is None:
             return whole
         return _replaced(whole, shares.percent(), Rule.WORKLOAD_SHARE, shares)
 
-    def _shares(self, row: int, own: Sequence[Holder]) -> Shares | None:
+    def _shares(self, row: int, workload: Workload | None) -> Shares | None:
+        if row not in self._busy:
+            self._busy[row] = self._sum_busy(row)
+        busy = self._busy[row]
+        if busy is None:
+            return None
+        return Shares(
+            own=busy.workloads[workload],
+            total=busy.total,
+            holders=self.allocation.workloads[row][workload],
+            tenants=len(self.allocation.holders[row]),
+        )
+
+    def _sum_busy(self, row: int) -> Busy | None:
         column = self.snapshot.tenant_values.get(BUSY_RATIO)
         if not self.snapshot.shares or column is None:
             return None
         holders = self.allocation.holders[row]
-        busy = {holder: _first(column, holder.rows) for holder in holders}
-        if any(value is None for value in busy.values()):
+        values = [_first(column, holder.rows) for holder in holders]
+        values += [column[r] or 0.0 for r in self.allocation.hosts[row]]
+        known = [v for v in values if v is not None and _possible(v, BUSY_LIMITS)]
+        if len(known) < len(values):
             return None
-        known = {holder: value for holder, value in busy.items() if value is not None}
-        hosts = sum(column[r] or 0.0 for r in self.allocation.hosts[row])
-        return Shares(
-            own=sum(known[holder] for holder in own),
-            total=min(1.0, sum(known.values()) + hosts),
-            holders=len(own),
-            tenants=len(holders),
-        )
+        sums: dict[Workload | None, float] = defaultdict(float)
+        for holder, value in zip(holders, known, strict=False):
+            sums[holder.workload] += value
+        return Busy(workloads=sums, total=min(1.0, sum(known)))
 
 
 def serve_of(metric: Metric[Any]) -> Serve:
@@ -213,8 +239,16 @@ def serve_of(metric: Metric[Any]) -> Serve:
     return metric.serve
 
 
+def _possible(value: float, limits: Limits) -> bool:
+    """Tell whether a device may read a value; a mean may lie past a limit by a rounding error."""
+    return limits.hold(value) or any(
+        math.isclose(value, limit, rel_tol=1e-9, abs_tol=1e-6)
+        for limit in (limits.low, limits.high)
+    )
+
+
 def _first(column: Column, rows: Sequence[int]) -> float | None:
-    """Return the value of a container: its rows repeat it, one for each replica it was given."""
+    """Return a container's value: its rows repeat it, one for each replica it was given."""
     return next((column[row] for row in rows if column[row] is not None), None)
 
 

@@ -1,35 +1,21 @@
-"""Start of the adapter's process: settings, logs, and the errors that a person can mend."""
+"""Start of the adapter process."""
 
-import sys
 from collections.abc import Mapping, Sequence
 
 from adapter.settings import AdapterSettings
-from slicewatch.service import logs, settings
+from slicewatch.service import process
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Run the adapter until a signal ends it; return the exit status.
+    """Run the adapter until a signal ends it; return the exit status (2: user error)."""
+    return process.run("adapter", AdapterSettings, _prepare, arguments, environment)
 
-    Status 2 means that the settings cannot be used; what to change is on standard error.
-    """
-    try:
-        chosen = settings.load(AdapterSettings, arguments, environment)
-    except settings.SettingsError as error:
-        return _refuse(error)
-    logs.configure(chosen.log_level)
-    # After the settings: a wrong flag is to be told at once, and the libraries take a second.
+
+def _prepare(settings: AdapterSettings) -> process.Program:
+    # Imported after the settings: a wrong flag is reported at once, and these take a second.
     from adapter.api.certificate import CertificateError
     from adapter.app import serve
     from slicewatch.kube.configuration import ConfigurationError
-    from slicewatch.service import tasks
 
-    mendable = (ConfigurationError, CertificateError, OSError)
-    try:
-        return tasks.run(lambda: serve(chosen), mendable=mendable)
-    except mendable as error:
-        return _refuse(error)
-
-
-def _refuse(error: Exception) -> int:
-    sys.stderr.write(f"slicewatch adapter: {error}\n")
-    return 2
+    user_errors = (ConfigurationError, CertificateError, OSError)
+    return process.Program(lambda: serve(settings), user_errors=user_errors)

@@ -1,4 +1,4 @@
-"""The plain port: what the kubelet and Prometheus ask, who have no certificate of the front proxy.
+"""The plain port: for the kubelet and Prometheus, which have no front proxy certificate.
 
 Nothing of the metrics APIs is served here.
 """
@@ -9,8 +9,8 @@ from aiohttp import web
 
 from adapter.cluster.requests import Requests
 from adapter.readiness import Readiness
-from adapter.sources.protocol import SnapshotSource
-from slicewatch.catalog.own import EXPORTER_AGE, EXPORTER_CONNECTED, PODS_SYNCED
+from adapter.sources.source import SnapshotSource
+from slicewatch.catalog.own import EXPORTER_AGE, EXPORTER_CONNECTED, PODS_SYNCED, REJECTED_LINES
 from slicewatch.kube.cache import Cache
 from slicewatch.kube.objects import Pod
 from slicewatch.service.exposition import Format, negotiate
@@ -34,6 +34,7 @@ class PlainPort:
         self._pods = pods
         self._connected = metrics.gauge(EXPORTER_CONNECTED)
         self._age = metrics.gauge(EXPORTER_AGE)
+        self._rejected = metrics.counter(REJECTED_LINES)
         self._synced = metrics.gauge(PODS_SYNCED)
 
     def app(self, readiness: Readiness) -> web.Application:
@@ -44,23 +45,24 @@ class PlainPort:
         return app
 
     async def handle(self, request: web.Request) -> web.Response:
-        """Answer a scrape, in the format that the scraper prefers."""
+        """Answer a scrape in the format that the scraper prefers."""
         form = negotiate(request.headers.get("Accept", ""))
         self._observe()
         own = self._metrics.render(open_metrics=form is Format.OPEN_METRICS)
-        # The own part ends an OpenMetrics exposition, so it comes last.
+        # Our own metrics end an OpenMetrics exposition, so they come last.
         body = self._requests.render(form) + own
         return web.Response(body=body, headers={"Content-Type": form.value})
 
     def _observe(self) -> None:
-        """Set what is only known when it is asked for."""
+        """Set what is known only when it is asked for."""
         now = time.monotonic()
         self._synced.set(float(self._pods.synced and not self._pods.fault))
-        self._connected.clear()
-        self._age.clear()
+        for metric in (self._connected, self._age, self._rejected):
+            metric.clear()
         for target, stream in self._source.streams.items():
             reading = self._source.readings.get(target)
             node = target if reading is None else reading.layout.node
             self._connected.labels(node).set(float(stream.connected))
+            self._rejected.labels(node).inc(stream.rejected)
             if reading is not None:
                 self._age.labels(node).set(now - reading.received_at)

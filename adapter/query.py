@@ -1,22 +1,31 @@
-"""One question of the metrics API, and what comes of it for every object that it is about."""
+"""One question to the metrics API, and what becomes of it for every object that it is about."""
 
-import difflib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from adapter.api.label_selectors import Selector
 from adapter.api.paths import ALL, Kind, MetricPath
 from adapter.api.status import Reason, Refusal
+from adapter.api.values import Item
+from adapter.cluster.requests import may_hold_gpu
 from adapter.join import Keep, combine, everything, labels_of, serve_of
 from adapter.outcome import Absence, Outcome, Part
 from adapter.view import NodeView, View
 from slicewatch.catalog import CATALOG
 from slicewatch.catalog.model import Metric
 from slicewatch.kube.objects import Pod
+from slicewatch.service import logs
+from slicewatch.suggestion import did_you_mean
 from slicewatch.wire.layout import Layout
 
+log = logs.logger(__name__)
+
+T = TypeVar("T")
+
+# Per node and reading: distinct metric selectors whose values are kept for the next request.
+KEPT_TABLES: Final = 64
 SERVED: Final = {metric.name: metric for metric in CATALOG.served()}
 
 
@@ -33,45 +42,42 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What came of one object.
+    """What was found for one object.
 
     Attributes:
-        window_seconds: of the value, from the exporter's layout.
-        limit_seconds: how old a served reading may be.
-        expires_at: until when the value is served, on the monotonic clock.
-        read_at: when the oldest reading in it was taken, in seconds since the epoch.
+        expires_at: when its value becomes too old, on the monotonic clock.
+        read_at: of the oldest reading in it, in seconds since the epoch.
+        item: the encoded value; empty if there is none.
     """
 
     namespace: str
     name: str
     outcome: Outcome
     node: str = ""
-    window_seconds: float = 0.0
-    limit_seconds: float = 0.0
     expires_at: float = -math.inf
     read_at: float = 0.0
+    item: bytes = b""
 
-    def absence(self, now: float) -> tuple[Absence | None, str]:
-        """Return why the object is not in an answer at a moment, and more; None if it is."""
+    def missing(self, now: float, max_age_seconds: float) -> tuple[Absence, str] | None:
+        """Return why an answer given now lacks the object, with details; None if it does not."""
         if self.outcome.value is None:
-            return self.outcome.absence, self.outcome.detail
+            return self.outcome.absence or Absence.NO_VALUE, self.outcome.detail
         if self.expires_at > now:
-            return None, ""
-        age = now - self.expires_at + self.limit_seconds
-        return Absence.STALE, f"{age:.1f} s old, served are at most {self.limit_seconds:g} s"
+            return None
+        age = now - self.expires_at + max_age_seconds
+        return Absence.STALE, f"{age:.1f} s old, the limit is {max_age_seconds:g} s"
 
 
 def check(path: MetricPath, objects: Selector, devices: Selector) -> Query:
-    """Return the query of a path.
+    """Return the query for a path.
 
     Raises:
-        Refusal: no such metric or kind is served; names what is.
+        Refusal: no such metric or kind is served; the message names those that are.
     """
     metric = SERVED.get(path.metric)
     if metric is None:
-        near = difflib.get_close_matches(path.metric, SERVED, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise not_found(path, f"; known are {', '.join(SERVED)}{hint}")
+        hint = did_you_mean(path.metric, SERVED)
+        raise not_found(path, f"; known metrics are {', '.join(SERVED)}{hint}")
     if path.kind is None:
         raise not_found(path, f"; it is served for {', '.join(Kind)}")
     if path.kind is not Kind.POD and objects.requirements:
@@ -83,19 +89,53 @@ def check(path: MetricPath, objects: Selector, devices: Selector) -> Query:
 
 
 def not_found(path: MetricPath, more: str) -> Refusal:
-    """Return the refusal for a metric that an object, or any, does not have; ``more`` says why."""
+    """Return the refusal for a metric that does not exist for an object; ``more`` says why."""
     whose = path.resource if path.name == ALL else f"{path.resource} {path.name}"
     return Refusal(
         Reason.NotFound, f"the server could not find the metric {path.metric} for {whose}{more}"
     )
 
 
-def selected(view: View, query: Query) -> Sequence[Pod]:
-    """Return the pods that a query is about.
+def find(view: View, query: Query) -> list[Found]:
+    """Return what is found for each object that a query is about.
 
     Raises:
-        Refusal: it names one that does not exist.
+        Refusal: it names an object that does not exist or about which nothing is known.
     """
+    everyone, name = query.path.name == ALL, query.path.name
+    match query.kind:
+        case Kind.POD:
+            return _pods(view, query, _selected(view, query))
+        case Kind.NODE:
+            names = view.nodes if everyone else [name]
+            return [_contained(_node, view, query, n, name=n) for n in names]
+        case Kind.NAMESPACE:
+            spaces = _namespaces(view) if everyone else [name]
+            return [_contained(_namespace, view, query, n, name=n) for n in spaces]
+
+
+def _contained(
+    make: Callable[[View, Query, T], Found],
+    view: View,
+    query: Query,
+    of: T,
+    *,
+    name: str,
+    namespace: str = "",
+) -> Found:
+    """Return what ``make`` finds for an object; a bug costs the object, never those beside it."""
+    try:
+        return make(view, query, of)
+    except Refusal:
+        raise
+    except Exception:
+        log.exception(
+            "no value for an object", metric=query.metric.name, kind=query.kind, name=name
+        )
+        return Found(namespace=namespace, name=name, outcome=Outcome(absence=Absence.FAILED))
+
+
+def _selected(view: View, query: Query) -> Sequence[Pod]:
     path = query.path
     if path.name == ALL:
         return view.pods.select(path.namespace, query.objects)
@@ -105,26 +145,38 @@ def selected(view: View, query: Query) -> Sequence[Pod]:
     return (pod,)
 
 
-def walk(view: View, query: Query) -> Iterator[Found]:
-    """Yield what comes of each object that a query is about.
+def _pods(view: View, query: Query, pods: Sequence[Pod]) -> list[Found]:
+    """Return what is found for pods. This loop is the cost of a request for many pods."""
+    cached_as = (query.path.version, query.metric.name, query.devices.text)
+    tables: dict[str, dict[tuple[str, str], Found]] = {}
+    every: list[Found] = []
+    for pod in pods:
+        node = pod.spec.node_name
+        table = tables.get(node)
+        if table is None:
+            table = tables[node] = _table(view, node, cached_as)
+        meta = pod.metadata
+        key = (meta.namespace, meta.name)
+        found = table.get(key)
+        if found is None:
+            found = table[key] = _contained(
+                _pod, view, query, pod, name=meta.name, namespace=meta.namespace
+            )
+        every.append(found)
+    return every
 
-    Raises:
-        Refusal: it names one that does not exist or that nothing is known of.
-    """
-    match query.kind:
-        case Kind.POD:
-            for pod in selected(view, query):
-                yield of_pod(view, query, pod)
-        case Kind.NODE:
-            for name in view.nodes if query.path.name == ALL else (query.path.name,):
-                yield _of_node(view, query, name)
-        case Kind.NAMESPACE:
-            for name in _namespaces(view) if query.path.name == ALL else (query.path.name,):
-                yield _of_namespace(view, query, name)
+
+def _table(view: View, node: str, cached_as: tuple[str, str, str]) -> dict[Any, Any]:
+    """Return what is known of the pods of a node by its latest reading; to be filled."""
+    seen = view.node(node) if node else None
+    if seen is None:
+        return {}
+    if cached_as not in seen.cache and len(seen.cache) >= KEPT_TABLES:
+        seen.cache.clear()
+    return seen.cache.setdefault(cached_as, {})
 
 
-def of_pod(view: View, query: Query, pod: Pod) -> Found:
-    """Return what comes of one pod."""
+def _pod(view: View, query: Query, pod: Pod) -> Found:
     namespace, name = pod.key
     node = pod.spec.node_name
     seen = view.node(node) if node else None
@@ -133,88 +185,98 @@ def of_pod(view: View, query: Query, pod: Pod) -> Found:
     elif not node:
         outcome = Outcome(absence=Absence.UNSCHEDULED)
     elif seen is None:
-        absence = Absence.NO_EXPORTER if _asks_for_gpu(pod) else Absence.NO_DEVICE
+        absence = Absence.NO_EXPORTER if may_hold_gpu(pod) else Absence.NO_DEVICE
         outcome = Outcome(absence=absence, detail=f"node {node}")
     else:
         keep = _keep(query.devices, seen.join.layout)
         outcome = seen.join.pod(pod.key, query.metric, keep)
-        if outcome.absence is Absence.NO_DEVICE and _asks_for_gpu(pod):
+        if outcome.absence is Absence.NO_DEVICE and may_hold_gpu(pod):
             outcome = Outcome(absence=Absence.NOT_ASSIGNED, detail=f"node {node}")
-    return _found(view, outcome, seen, namespace=namespace, name=name, node=node)
+    sources = [] if seen is None else [(seen, outcome.age_seconds)]
+    return _found(view, query, outcome, sources, namespace=namespace, name=name, node=node)
 
 
-def _of_node(view: View, query: Query, name: str) -> Found:
+def _node(view: View, query: Query, name: str) -> Found:
     seen = view.node(name)
     if seen is None:
-        known = f"; known are {', '.join(view.nodes[:20])}" if view.nodes else ""
-        raise not_found(query.path, f"; no exporter tells about node {name}{known}")
+        known = f"; known nodes are {', '.join(view.nodes[:20])}" if view.nodes else ""
+        raise not_found(query.path, f"; no exporter reports for node {name}{known}")
     outcome = seen.join.node(query.metric, _keep(query.devices, seen.join.layout))
-    return _found(view, outcome, seen, namespace="", name=name, node=name)
+    return _found(view, query, outcome, [(seen, outcome.age_seconds)], name=name, node=name)
 
 
-def _of_namespace(view: View, query: Query, name: str) -> Found:
-    """Return what comes of a namespace, whose devices may lie on many nodes."""
-    if blind := _unseen(view, name):
-        detail = f"node {blind.spec.node_name} of pod {blind.metadata.name}"
-        outcome = Outcome(absence=Absence.NO_EXPORTER, detail=detail)
-        return Found(namespace="", name=name, outcome=outcome)
+def _namespace(view: View, query: Query, name: str) -> Found:
+    """Return what is found for a namespace, whose devices may be on many nodes."""
+    if unknown := _unknown(view, name):
+        return Found(namespace="", name=name, outcome=unknown)
     how = serve_of(query.metric).combine
     parts: list[Part] = []
-    founds: list[Found] = []
-    for seen in _holding(view, name):
+    sources: list[tuple[NodeView, float]] = []
+    holding = [seen for seen in _seen(view) if seen.join.allocation.devices_in(name)]
+    for seen in holding:
         keep = _keep(query.devices, seen.join.layout)
-        here = seen.join.namespace(name, query.metric, keep)
-        parts += here
-        if here:
-            founds.append(_found(view, combine(here, how), seen, namespace="", name=name, node=""))
-    if not founds:
-        why = Absence.NOT_SELECTED if _holding(view, name) else Absence.NO_DEVICE
-        return Found(namespace="", name=name, outcome=Outcome(absence=why))
-    return Found(
-        namespace="",
-        name=name,
-        outcome=combine(parts, how),
-        window_seconds=max(f.window_seconds for f in founds),
-        limit_seconds=view.max_age_seconds,
-        expires_at=min(f.expires_at for f in founds),
-        read_at=min(f.read_at for f in founds),
-    )
+        if here := seen.join.namespace(name, query.metric, keep):
+            parts += here
+            sources.append((seen, combine(here, how).age_seconds))
+    outcome = combine(parts, how) if holding else Outcome(absence=Absence.NO_DEVICE)
+    return _found(view, query, outcome, sources, name=name)
 
 
-def _unseen(view: View, namespace: str) -> Pod | None:
-    """Return a pod whose devices nobody tells about: without it, a sum would look like a drop."""
+def _unknown(view: View, namespace: str) -> Outcome | None:
+    """Return why it is unknown what some pod holds: without that, a sum would look like a drop."""
     for pod in view.pods.in_namespace(namespace).values():
         node = pod.spec.node_name
-        if node and not pod.finished and view.told_by(node) is None and _asks_for_gpu(pod):
-            return pod
+        if not node or pod.finished or not may_hold_gpu(pod):
+            continue
+        seen = view.node(node)
+        if seen is None or not seen.join.layout.tenants_known:
+            absence = Absence.NO_EXPORTER if seen is None else Absence.TENANTS_UNKNOWN
+            return Outcome(absence=absence, detail=f"node {node} of pod {pod.metadata.name}")
     return None
 
 
-def _holding(view: View, namespace: str) -> list[NodeView]:
-    """Return the nodes on which pods of a namespace hold devices."""
-    seen = filter(None, map(view.node, view.nodes))
-    return [node for node in seen if node.join.allocation.devices_in(namespace)]
-
-
 def _namespaces(view: View) -> Sequence[str]:
-    seen = filter(None, map(view.node, view.nodes))
-    return sorted({name for node in seen for name in node.join.allocation.namespaces})
+    """Return the namespaces that hold devices, and those that may."""
+    holding = {name for seen in _seen(view) for name in seen.join.allocation.namespaces}
+    return sorted(holding | {name for name in view.pods.namespaces if _unknown(view, name)})
+
+
+def _seen(view: View) -> Iterator[NodeView]:
+    return filter(None, map(view.node, view.nodes))
 
 
 def _found(
-    view: View, outcome: Outcome, seen: NodeView | None, *, namespace: str, name: str, node: str
+    view: View,
+    query: Query,
+    outcome: Outcome,
+    sources: Sequence[tuple[NodeView, float]],
+    *,
+    name: str,
+    namespace: str = "",
+    node: str = "",
 ) -> Found:
-    if seen is None or outcome.value is None:
+    """Return what an outcome means for an object; ``sources`` are its nodes and oldest ages."""
+    if outcome.value is None:
         return Found(namespace=namespace, name=name, node=node, outcome=outcome)
+    read_at = min(view.read_at(seen, age) for seen, age in sources)
+    item = Item(
+        kind=query.kind,
+        namespace=namespace,
+        name=name,
+        metric=query.metric.name,
+        value=outcome.value,
+        read_at=read_at,
+        window_seconds=max(seen.join.layout.window_seconds for seen, _ in sources),
+        selector=query.devices.echo(),
+    )
     return Found(
         namespace=namespace,
         name=name,
         node=node,
         outcome=outcome,
-        window_seconds=seen.join.layout.window_seconds,
-        limit_seconds=view.max_age_seconds,
-        expires_at=view.expires_at(seen, outcome.age_seconds),
-        read_at=view.read_at(seen, outcome.age_seconds),
+        expires_at=min(view.expires_at(seen, age) for seen, age in sources),
+        read_at=read_at,
+        item=item.encode(query.path.version),
     )
 
 
@@ -222,8 +284,3 @@ def _keep(selector: Selector, layout: Layout) -> Keep:
     if not selector.requirements:
         return everything
     return lambda device: selector.matches(labels_of(layout, device))
-
-
-def _asks_for_gpu(pod: Pod) -> bool:
-    containers = (*pod.spec.containers, *pod.spec.init_containers)
-    return any("nvidia.com/" in name for c in containers for name in c.resources.requests)

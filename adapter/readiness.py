@@ -1,8 +1,8 @@
-"""When requests may be sent to this process: once it can say something about every pod.
+"""When this process may get requests: once it can say something about every pod.
 
 Never depends on an exporter being up. If it did, an outage of the exporters would take all
-replicas out of the Service, the API would be unavailable, and with it namespaces could not be
-deleted anywhere in the cluster.
+replicas out of the Service, and while the API is unavailable no namespace in the cluster can be
+deleted.
 """
 
 import time
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from adapter.api.authentication import Gate
-from adapter.sources.protocol import SnapshotSource
+from adapter.sources.source import SnapshotSource
 from slicewatch.kube.cache import Cache
 from slicewatch.kube.objects import EndpointSlice, Pod
 from slicewatch.service.server import Check
@@ -20,10 +20,11 @@ GRACE_SECONDS = 10.0
 
 @dataclass(slots=True, kw_only=True)
 class Readiness:
-    """The checks of ``/readyz``. Each says what is awaited, or None.
+    """The checks behind ``/readyz``. Each returns what is still awaited, or None.
 
     Attributes:
-        slices: where the exporters are found; None if they are listed by hand.
+        slices: the exporters' endpoints; None if the exporters are listed in the settings.
+        grace_seconds: longest time to wait for exporters.
     """
 
     gate: Gate
@@ -43,7 +44,7 @@ class Readiness:
         }
 
     def front_proxy(self) -> str | None:
-        """Wait for the request-header authority, without which nobody is let in."""
+        """Wait for the request-header authority, without which nobody is admitted."""
         return None if self.gate.proxy else "the request-header authority is not known yet"
 
     def pods_listed(self) -> str | None:
@@ -51,7 +52,7 @@ class Readiness:
         return None if self.pods.synced else f"the pods are not listed yet: {self.pods.fault}"
 
     def exporters_tried(self) -> str | None:
-        """Wait until each exporter has answered or failed once, but not longer than the grace."""
+        """Wait until each exporter has answered or failed once, up to the grace period."""
         if self._round_done:
             return None
         waiting = self._untried()
@@ -65,4 +66,4 @@ class Readiness:
             return "the exporters' endpoints are not listed yet"
         streams = self.source.streams
         untried = [t for t, s in streams.items() if not s.tried]
-        return f"{len(untried)} exporters were not tried yet" if untried else None
+        return f"{len(untried)} exporters have not been tried yet" if untried else None

@@ -1,45 +1,47 @@
 """Keeps the API port's trust current: the front proxy's authority and our own certificate."""
 
 import asyncio
-import ssl
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-import structlog
-
 from adapter.api.authentication import FrontProxy, Gate, TrustError
-from adapter.api.certificate import CertificateError, ServingCertificate, self_made
+from adapter.api.certificate import CertificateError, ServingCertificate, self_signed
 from adapter.settings import AdapterSettings
 from slicewatch.kube.objects import ConfigMap, Selection
+from slicewatch.service import logs
 
-log = structlog.get_logger(__name__)
+log = logs.logger(__name__)
 
 PUBLISHED: Final = Selection(namespace="kube-system", name="extension-apiserver-authentication")
-"""Where a cluster says who its front proxy is."""
+"""Where a cluster publishes who its front proxy is."""
 FILES_SECONDS: Final = 10.0
 
 
 def certificate(settings: AdapterSettings) -> ServingCertificate:
-    """Return the certificate that the settings name, or one made by ourselves.
+    """Return the certificate named in the settings, or a self-signed one.
 
     Raises:
         CertificateError: it cannot be made.
     """
     if settings.tls_cert_file:
         return ServingCertificate(Path(settings.tls_cert_file), Path(settings.tls_key_file))
-    return self_made(settings.tls_names, settings.cert_dir)
+    return self_signed(settings.tls_names, settings.cert_dir)
 
 
 class Trust:
-    """Feeds a gate from the cluster's published configuration, and from files."""
+    """Feeds a gate from the cluster's published configuration and from files.
 
-    def __init__(
-        self, gate: Gate, certificate: ServingCertificate, settings: AdapterSettings
-    ) -> None:
+    Whatever cannot be used is logged, and what was trusted before stays. Files are tried again at
+    the next look: they may have been read while they were being replaced.
+    """
+
+    def __init__(self, gate: Gate, settings: AdapterSettings) -> None:
         self._gate = gate
-        self._certificate = certificate
         self._file = settings.requestheader_client_ca_file
         self._names = settings.requestheader_allowed_names
+        self._wanted: FrontProxy | None = None
+        self._faults: dict[str, str] = {}
 
     @property
     def from_cluster(self) -> bool:
@@ -47,39 +49,46 @@ class Trust:
         return not self._file
 
     def published(self, _: ConfigMap | None, new: ConfigMap | None) -> None:
-        """Take in a change of the published configuration; a faulty one leaves the former."""
+        """Apply a change of the published configuration."""
         if new is None:
-            log.warning("front proxy configuration is gone, the last one stays trusted")
+            log.warning("front proxy configuration has been deleted; still trusting the last one")
             return
+        faults = {}
         try:
-            self._trust(FrontProxy.of_data(new.data))
+            self._wanted = FrontProxy.of_data(new.data)
         except TrustError as error:
-            log.warning("front proxy configuration cannot be used", error=str(error))
+            faults["cannot use front proxy configuration"] = str(error)
+        self._apply(faults)
 
     def read_files(self) -> None:
-        """Look at the files once, and take in what changed."""
+        """Look at the files once, and apply what has changed."""
+        faults = {}
         if self._file:
             try:
                 authorities = Path(self._file).read_text(encoding="utf-8")
-                self._trust(FrontProxy(authorities=authorities, allowed_names=()))
-            except (OSError, UnicodeDecodeError, TrustError) as error:
-                log.warning("authorities cannot be used", file=self._file, error=str(error))
-        if self._certificate.changed():
-            try:
-                self._gate.renew()
-                log.info("serving certificate renewed", file=str(self._certificate.certificate))
-            except (CertificateError, ssl.SSLError) as error:
-                log.warning("serving certificate cannot be used", error=str(error))
+                self._wanted = FrontProxy(authorities=authorities)
+            except (OSError, ValueError) as error:
+                faults[f"cannot use authorities in {self._file}"] = str(error)
+        self._apply(faults)
 
     async def run(self) -> None:
-        """Look at the files again and again; Kubernetes replaces mounted ones at any time."""
+        """Look at the files again and again; Kubernetes may replace mounted ones at any time."""
         while True:
             self.read_files()
             await asyncio.sleep(FILES_SECONDS)
 
-    def _trust(self, proxy: FrontProxy) -> None:
-        named = FrontProxy(
-            authorities=proxy.authorities, allowed_names=self._names or proxy.allowed_names
-        )
-        if self._gate.trust(named):
-            log.info("front proxy is trusted", allowed_names=named.allowed_names)
+    def _apply(self, faults: dict[str, str]) -> None:
+        wanted = self._wanted
+        if wanted is not None and self._names:
+            wanted = replace(wanted, allowed_names=self._names)
+        try:
+            if self._gate.trust(wanted):
+                names = None if wanted is None else wanted.allowed_names
+                log.info("trust and serving certificate updated", front_proxy_names=names)
+        except CertificateError as error:
+            faults["cannot use serving certificate"] = str(error)
+        # Each fault once: files are looked at every few seconds.
+        for event, reason in faults.items():
+            if self._faults.get(event) != reason:
+                log.warning(event, error=reason)
+        self._faults = faults

@@ -1,4 +1,4 @@
-"""What is known now: the pods, and of each node the latest reading, joined when first asked for."""
+"""What is known now: the pods, and each node's latest reading, joined when first needed."""
 
 import time
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import Any
 from adapter.allocation import Allocation
 from adapter.cluster.pods import Pods
 from adapter.join import Join
-from adapter.sources.protocol import Reading, SnapshotSource, Target
+from adapter.sources.source import Reading, SnapshotSource, Target
 
 Clock = Callable[[], float]
 
@@ -18,21 +18,21 @@ class NodeView:
     """One node as of one reading and one state of its pods.
 
     Attributes:
-        kept: what others have computed from it; ends with it.
+        cache: what others have computed from it; discarded with it.
     """
 
     reading: Reading
     join: Join
     pods_revision: int
-    kept: dict[Any, dict[Any, Any]] = field(default_factory=dict)
+    cache: dict[Any, dict[Any, Any]] = field(default_factory=dict)
 
 
 class View:
     """Node views by name, renewed when a reading arrives or a pod of the node changes.
 
     Attributes:
-        max_age_seconds: readings that are older are not served.
-        revision: counts readings; with that of the pods it tells whether an answer still holds.
+        max_age_seconds: readings older than this are not served.
+        revision: counts readings; together with that of the pods, it dates an answer.
     """
 
     def __init__(
@@ -50,22 +50,21 @@ class View:
         self.monotonic = monotonic
         self.wall = wall
         self.revision = 0
-        self._targets: dict[str, Target] = {}
         self._views: dict[str, NodeView] = {}
         source.listen(self._arrived)
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """The nodes that an exporter tells about, sorted."""
-        return tuple(sorted(self._targets))
+        """The nodes that an exporter reports for, sorted."""
+        return tuple(sorted(self.source.speakers))
 
-    def told_by(self, node: str) -> Target | None:
-        """Return the exporter that tells about a node."""
-        return self._targets.get(node)
+    def exporter_of(self, node: str) -> Target | None:
+        """Return the exporter that reports for a node."""
+        return self.source.speakers.get(node)
 
     def node(self, name: str) -> NodeView | None:
-        """Return the newest view of a node; None while no exporter tells about it."""
-        target = self._targets.get(name)
+        """Return the newest view of a node; None while no exporter reports for it."""
+        target = self.source.speakers.get(name)
         if target is None:
             return None
         reading = self.source.readings[target]
@@ -77,18 +76,18 @@ class View:
         return view
 
     def expires_at(self, view: NodeView, age_seconds: float) -> float:
-        """Return until when, on the monotonic clock, a value of an age at sending is served."""
+        """Return when a value of this age at sending becomes too old, on the monotonic clock."""
         return view.reading.received_at + self.max_age_seconds - age_seconds
 
     def read_at(self, view: NodeView, age_seconds: float) -> float:
-        """Return when a value was read, on the wall clock of this process."""
+        """Return when a value was read, on this process's wall clock."""
         since = self.monotonic() - view.reading.received_at
         return self.wall() - since - age_seconds
 
     def _renewed(
         self, name: str, old: NodeView | None, reading: Reading, pods_revision: int
     ) -> NodeView:
-        """Join anew; who holds what is kept while neither layout nor pods have changed."""
+        """Join again; the allocation is reused while neither layout nor pods have changed."""
         if (
             old is not None
             and old.reading.layout is reading.layout
@@ -101,17 +100,8 @@ class View:
         return NodeView(reading=reading, join=join, pods_revision=pods_revision)
 
     def _arrived(self, target: Target) -> None:
-        """Let a node be told by the exporter that spoke last; forget what went."""
+        """Note that something has changed; drop the views of nodes that nobody speaks for now."""
         self.revision += 1
-        reading = self.source.readings.get(target)
-        if reading is not None:
-            if self._targets.get(reading.layout.node) != target:
-                self._forget(target)
-            self._targets[reading.layout.node] = target
-        else:
-            self._forget(target)
-
-    def _forget(self, target: Target) -> None:
-        for name in [n for n, told_by in self._targets.items() if told_by == target]:
-            del self._targets[name]
-            self._views.pop(name, None)
+        if target not in self.source.readings:
+            speakers = self.source.speakers
+            self._views = {name: view for name, view in self._views.items() if name in speakers}

@@ -1,4 +1,4 @@
-"""The adapter's real process, fed by a fake API server and a stub of an exporter, on loopback."""
+"""The adapter's real process on loopback, fed by a fake API server and an exporter stub."""
 
 import asyncio
 import json
@@ -14,44 +14,43 @@ from typing import Any, Final, TypeVar
 import aiohttp
 from aiohttp import web
 
-from slicewatch.kube import fake_server
 from slicewatch.kube.fake import FakeKube
 from slicewatch.service.server import Address, serving
 from slicewatch.wire.snapshot import Frame, encode
-from testbed import fleet
+from testbed import fleet, kube_server
 from testbed.api_server import kubeconfig
 from testbed.cluster.pki import FRONT_PROXY_AUTHORITY, Certificate, Pki
 
 LOOPBACK: Final = Address("127.0.0.1", 0)
 SECONDS: Final = 20.0
-"""How long a test waits for what should come at once."""
+"""How long a test waits for what should happen at once."""
 _TICK_SECONDS: Final = 0.05
 
 T = TypeVar("T")
 
 
 async def eventually(attempt: Callable[[], Awaitable[T]], what: str) -> T:
-    """Repeat ``attempt`` until it answers something true, and return that.
+    """Repeat ``attempt`` until its result is true, and return that.
 
     Raises:
-        AssertionError: it did not in ``SECONDS``.
+        AssertionError: it is not within ``SECONDS``.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + SECONDS
     while not (found := await attempt()):
         if loop.time() > deadline:
-            raise AssertionError(f"waited in vain for {what}")
+            raise AssertionError(f"timed out waiting for {what}")
         await asyncio.sleep(_TICK_SECONDS)
     return found
 
 
 class ExporterStub:
-    """Speaks as an exporter: on each stream its layout first, then a snapshot a tick.
+    """Streams like an exporter: the layout first, then one snapshot per tick.
 
     Attributes:
         utilization: of each device; may be changed at any time, like ``layout``.
-        streams: how many were opened.
-        talks: ends all streams, and refuses others, while it is False.
+        streams: how many have been opened.
+        talks: while False, open streams end and new ones are refused.
     """
 
     def __init__(self) -> None:
@@ -89,10 +88,10 @@ class ExporterStub:
 
 @dataclass(kw_only=True)
 class World:
-    """What one adapter process lives in.
+    """The surroundings of one adapter process.
 
     Attributes:
-        discovers: the process is to find the exporter; by default it is told where it is.
+        discovers: the process has to find the exporter; by default its address is a setting.
         api, plain: addresses of the process's ports once it serves.
         log: what it has logged, oldest first.
     """
@@ -107,7 +106,7 @@ class World:
     log: list[dict[str, Any]] = field(default_factory=list)
 
     def client(self, certificate: Certificate | None = None) -> aiohttp.ClientSession:
-        """Return a client of the API port with a certificate, by default the front proxy's."""
+        """Return a client for the API port with a certificate, by default the front proxy's."""
         shown = certificate or self.pki.issue("front-proxy-client", ca=FRONT_PROXY_AUTHORITY)
         context = ssl.create_default_context(cafile=str(self.pki.ca))
         context.load_cert_chain(shown.certificate, shown.key)
@@ -128,9 +127,9 @@ def authentication(pki: Pki) -> dict[str, Any]:
 
 @asynccontextmanager
 async def running(world: World, folder: Path, *flags: str) -> AsyncIterator[None]:
-    """Run an adapter in ``world`` while the body runs; it has to end well when asked to."""
+    """Run an adapter in ``world`` while the body runs; it must exit cleanly when asked to."""
     async with AsyncExitStack() as stack:
-        kube = await stack.enter_async_context(serving(fake_server.app(world.kube), LOOPBACK))
+        kube = await stack.enter_async_context(serving(kube_server.app(world.kube), LOOPBACK))
         exporter = await stack.enter_async_context(serving(world.exporter.app(), LOOPBACK))
         world.exporter_address = f"http://{exporter}"
         config = folder / "kubeconfig"
@@ -183,7 +182,7 @@ async def _follow(world: World, process: asyncio.subprocess.Process) -> None:
 
 
 async def _serves(world: World, process: asyncio.subprocess.Process) -> bool:
-    """Tell whether it listens and lets the front proxy in; before, every handshake fails."""
+    """Tell whether it admits the front proxy; until then, every handshake fails."""
     if process.returncode is not None:
         raise AssertionError(f"the adapter ended: {world.log}")
     if not world.plain:

@@ -1,6 +1,6 @@
-"""Small fleets by hand: pods as Kubernetes writes them, frames as an exporter sends them.
+"""Small fleets built by hand: pods as Kubernetes writes them, frames as an exporter sends them.
 
-For tests of what lies between the two. A load over time, as a simulator makes it, is not here.
+For tests of what lies between the two; load that changes over time is the simulator's job.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,8 +32,9 @@ def pod_json(
     phase: str = "Running",
     owner: tuple[str, str] | None = None,
     gpus: int = 1,
+    claims: Sequence[str] = (),
 ) -> Json:
-    """Return a pod as the API server writes it, but for what the server itself fills in."""
+    """Return a pod as the API server writes it, without what the server itself fills in."""
     metadata: Json = {"name": name, "namespace": namespace, "labels": dict(labels or {})}
     if owner is not None:
         kind, owner_name = owner
@@ -46,6 +47,8 @@ def pod_json(
     if gpus:
         resources["limits"] = dict(resources["requests"])
     spec: Json = {"containers": [container]} | ({"nodeName": node} if node else {})
+    if claims:
+        spec["resourceClaims"] = [{"name": name} for name in claims]
     return {"metadata": metadata, "spec": spec, "status": {"phase": phase}}
 
 
@@ -92,7 +95,7 @@ def layout(
     tenants_known: bool = True,
     support: Mapping[str, tuple[str | None, ...]] | None = None,
 ) -> Layout:
-    """Return a layout of a node, with means over 15 s."""
+    """Return the layout of a node, with means over 15 s."""
     return Layout(
         run=run,
         number=number,
@@ -133,5 +136,28 @@ def snapshot(
 
 
 def frame(rows: Layout, of: Snapshot | None = None) -> Frame:
-    """Return a frame that brings its layout."""
+    """Return a frame that includes its layout."""
     return Frame(layout=rows, snapshot=of or snapshot(rows))
+
+
+def web(name: str, node: str, phase: str = "Running") -> Pod:
+    """Return a pod in namespace ml with the label app=web that requests a GPU."""
+    return pod(pod_json(name, node=node, phase=phase, labels={"app": "web"}))
+
+
+def node_frame(
+    node: str,
+    holder: str,
+    utilization: float | None,
+    *,
+    up: bool = True,
+    age: float = 0.5,
+) -> Frame:
+    """Return a frame of a node whose only GPU is held by a pod."""
+    rows = layout([gpu(0, node=node)], [tenant(f"GPU-{node}-0", holder)], node=node)
+    return frame(rows, snapshot(rows, {"gpu_utilization": [utilization]}, up=[up], ages=[age]))
+
+
+def blind_frame(node: str) -> Frame:
+    """Return a frame of a node whose exporter does not know who holds its GPU."""
+    return frame(layout([gpu(0, node=node)], node=node, tenants_known=False))

@@ -1,1 +1,1 @@
-"""The wire protocol of the metrics APIs: paths, selectors, quantities, bodies, errors, trust."""
+"""The wire protocol of the metrics APIs: paths, selectors, quantities, bodies, errors, authentication."""

@@ -1,9 +1,9 @@
-"""Who may ask: only the front proxy of kube-apiserver, known by its client certificate.
+"""Who may ask: only the front proxy of kube-apiserver, identified by its client certificate.
 
 The API server has authenticated and authorised the user before it proxies a request, so nothing
-else is needed, and nothing else may be trusted: ``X-Remote-*`` headers are never looked at. The
-TLS context requires a certificate of the request-header authority and of no other; a request
-then has to carry an allowed common name.
+else is needed and nothing else may be trusted: ``X-Remote-*`` headers are never looked at. TLS
+requires a certificate issued by the request-header authority and by no other; each request is
+then checked for an allowed common name.
 """
 
 import json
@@ -25,10 +25,17 @@ class TrustError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontProxy:
-    """What the front proxy's certificate has to be. No ``allowed_names`` means any name."""
+    """What the front proxy's certificate has to be; without ``allowed_names``, any name will do.
+
+    Raises:
+        TrustError: when built with authorities that are not certificates.
+    """
 
     authorities: str
     allowed_names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.load_into(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
 
     @classmethod
     def of_data(cls, data: Mapping[str, str]) -> "FrontProxy":
@@ -44,60 +51,82 @@ class FrontProxy:
             )
         try:
             names = json.loads(data.get(NAMES_KEY, "[]"))
-        except json.JSONDecodeError as error:
-            raise TrustError(f"{NAMES_KEY} is no JSON list: {error}") from error
+        except (ValueError, RecursionError) as error:
+            raise TrustError(f"{NAMES_KEY} is not valid JSON: {error}") from error
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise TrustError(f"{NAMES_KEY} is no list of names: {names!r}")
+            raise TrustError(f"{NAMES_KEY} is not a list of names: {names!r}")
         return cls(authorities=authorities, allowed_names=tuple(names))
+
+    def load_into(self, context: ssl.SSLContext) -> None:
+        """Make a context trust the authorities."""
+        try:
+            context.load_verify_locations(cadata=self.authorities)
+        except (ssl.SSLError, ValueError) as error:
+            raise TrustError(f"{CA_KEY} does not hold a usable certificate: {error}") from error
+
+
+class _Context(ssl.SSLContext):
+    """A context that remembers whose certificates it was made to verify."""
+
+    authorities: str | None = None
 
 
 class Gate:
     """TLS for the API port, and the check of each request's certificate.
 
-    The context that is given to the server only ever hands a connection over to the present one,
-    since an authority cannot be taken out of a context again. While no authority is known, every
+    The context given to the server does nothing but hand each connection over to the current one,
+    since an authority cannot be removed from a context. Until an authority is known, every
     handshake fails.
+
+    Attributes:
+        context: for the server.
+        proxy: who is let in; None for nobody yet.
     """
 
     def __init__(self, certificate: ServingCertificate) -> None:
         self._certificate = certificate
-        self._proxy: FrontProxy | None = None
-        self._present = self._context(None)
+        self._stamp = certificate.stamp()
+        self.proxy: FrontProxy | None = None
+        self._current = self._context(None)
         self.context = self._context(None)
         self.context.sni_callback = self._hand_over
 
-    @property
-    def proxy(self) -> FrontProxy | None:
-        """Who is let in now; None for nobody yet."""
-        return self._proxy
+    def trust(self, proxy: FrontProxy | None) -> bool:
+        """Admit this front proxy and no other, and serve the certificate as it is on disk now.
 
-    def trust(self, proxy: FrontProxy) -> bool:
-        """Let in this front proxy and no other any more; tell whether that is a change.
+        Returns:
+            Whether either of the two has changed.
 
         Raises:
-            TrustError: the authorities are no certificates; the former ones stay trusted.
+            CertificateError: the serving certificate cannot be used; nothing has changed.
         """
-        if proxy == self._proxy:
+        # Taken before the files are read: a change in between is seen by the next call.
+        stamp = self._certificate.stamp()
+        if (proxy, stamp) == (self.proxy, self._stamp):
             return False
-        self._present = self._context(proxy)
-        self._proxy = proxy
+        self._current = self._context(proxy)
+        self.proxy, self._stamp = proxy, stamp
         return True
 
-    def renew(self) -> None:
-        """Serve new connections with the certificate as its files are now."""
-        self._present = self._context(self._proxy)
-
-    def check(self, certificate: Mapping[str, Any] | None) -> None:
-        """Let a request pass whose connection carries this certificate, as ``ssl`` decodes it.
+    def check(
+        self, certificate: Mapping[str, Any] | None, connection: ssl.SSLObject | None
+    ) -> None:
+        """Admit a request whose connection carries this certificate, as decoded by ``ssl``.
 
         Raises:
-            Refusal: 401; the certificate is not the front proxy's.
+            Refusal: 401; the certificate is not the front proxy's, or was verified by authorities
+                that have been replaced since.
         """
-        proxy = self._proxy
+        proxy = self.proxy
         names = _common_names(certificate or {})
         if proxy is None or not names:
             raise Refusal(
                 Reason.Unauthorized, "no client certificate: ask through the Kubernetes API server"
+            )
+        context = None if connection is None else connection.context
+        if isinstance(context, _Context) and context.authorities != proxy.authorities:
+            raise Refusal(
+                Reason.Unauthorized, "the front proxy's authority has changed: connect again"
             )
         if proxy.allowed_names and not any(name in proxy.allowed_names for name in names):
             raise Refusal(
@@ -107,27 +136,25 @@ class Gate:
             )
 
     def outdated(self, connection: ssl.SSLObject | None) -> bool:
-        """Tell whether a connection was made under trust that has changed since."""
-        return connection is not None and connection.context is not self._present
+        """Tell whether trust has changed since a connection was made."""
+        return connection is not None and connection.context is not self._current
 
     def _hand_over(
         self, connection: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _: ssl.SSLContext
     ) -> None:
-        connection.context = self._present
+        connection.context = self._current
 
     def _context(self, proxy: FrontProxy | None) -> ssl.SSLContext:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context = _Context(ssl.PROTOCOL_TLS_SERVER)
         context.verify_mode = ssl.CERT_REQUIRED
-        # A resumed session would keep the trust of the day it began.
-        context.options |= ssl.OP_NO_TICKET
+        # A resumed session is not verified again, so it would outlive the trust it was made under.
+        # TLS 1.2 can always resume by session id; TLS 1.3 only by tickets, and none are issued.
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
         context.num_tickets = 0
         self._certificate.load_into(context)
         if proxy is not None:
-            try:
-                context.load_verify_locations(cadata=proxy.authorities)
-            except (ssl.SSLError, ValueError) as error:
-                raise TrustError(f"{CA_KEY} holds no usable certificate: {error}") from error
+            proxy.load_into(context)
+            context.authorities = proxy.authorities
         return context
 
 

@@ -1,4 +1,4 @@
-"""What the APIs offer, as clients discover it. Made once: the catalog does not change."""
+"""What the APIs offer, as clients discover it. Built once, since the catalog does not change."""
 
 from typing import Final
 
@@ -54,5 +54,4 @@ def _bodies() -> dict[DiscoveryPath, bytes]:
 
 
 BODIES: Final = _bodies()
-"""The answer to every discovery path. Aggregated discovery is left to kube-apiserver, which
-makes it of these lists."""
+"""The answer to every discovery path. kube-apiserver builds aggregated discovery from these."""

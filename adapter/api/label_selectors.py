@@ -1,7 +1,7 @@
 """Label selectors: the grammar that kube-apiserver accepts, what they match, how they are echoed.
 
-The text is cut into words first; ``in`` and ``notin`` are operators only where one may stand, so
-that they can be keys and values too.
+A selector is read one requirement at a time by a single pattern, so that ``in`` and ``notin`` are
+operators only where one may stand, and can be keys and values too.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import Final
 
 
 class SelectorError(ValueError):
-    """A text is no label selector; says where it stops being one."""
+    """A text is not a valid label selector; says where it stops being one."""
 
 
 class Operator(StrEnum):
@@ -37,7 +37,7 @@ class Requirement:
     equality: bool = False
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Tell whether labels fulfil it; what is not there is not in any list."""
+        """Tell whether labels meet the condition; a label that is missing is in no list."""
         value = labels.get(self.key)
         match self.operator:
             case Operator.IN:
@@ -61,7 +61,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """Requirements that must all hold, sorted by key; none match everything."""
+    """Requirements that must all be met, sorted by key; without any, everything matches."""
 
     text: str
     requirements: tuple[Requirement, ...]
@@ -76,14 +76,14 @@ class Selector:
         )
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Tell whether labels fulfil all requirements."""
+        """Tell whether labels meet all requirements."""
         return all(r.matches(labels) for r in self.requirements)
 
     def echo(self) -> dict[str, object] | None:
-        """Return it as the LabelSelector object of an answer; None for an empty one.
+        """Return it as the LabelSelector object of an answer; None if it is empty.
 
         Raises:
-            SelectorError: it compares numbers, which a LabelSelector object cannot say.
+            SelectorError: it compares numbers, which a LabelSelector object cannot express.
         """
         if not self.requirements:
             return None
@@ -100,136 +100,111 @@ def _expression(requirement: Requirement) -> dict[str, object]:
     return {"key": requirement.key, "operator": str(requirement.operator), **values}
 
 
-_WORD = re.compile(r"[ \t\r\n]*(==|!=|[=!<>(),]|[^=!<>(), \t\r\n]+)")
-_SYMBOLS: Final = frozenset({"==", "!=", "=", "!", "<", ">", "(", ")", ","})
+# Words are possessive (``++``): "xin (a)" must not be read as the key x and the operator in.
+_REQUIREMENT = re.compile(
+    r"""
+    \s* (?: !\s* (?P<absent> [^\s=!<>(),]++ )
+      | (?P<key> [^\s=!<>(),]++ ) \s*
+        (?: (?P<sign> !=|==?|[<>] ) \s* (?P<value> [^\s=!<>(),]*+ )
+          | (?P<list> in|notin ) \s* \( (?P<values> [^=!<>()]* ) \)
+        )?
+    ) \s* (?: , | $ )
+    """,
+    re.VERBOSE | re.ASCII,
+)
 _NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
-_INTEGER = re.compile(r"[+-]?[0-9]+")
+# An int64 has at most 19 digits: more of them need not, and above 4,300 cannot, be converted.
+_INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")
 _LONGEST_PREFIX: Final = 253
+# A selector is held against every pod of a namespace, in the loop that serves everyone.
+LONGEST: Final = 4096
+MOST_REQUIREMENTS: Final = 64
+_OPERATORS: Final = {
+    "!=": Operator.NOT_IN,
+    "<": Operator.LESS,
+    ">": Operator.GREATER,
+    "in": Operator.IN,
+    "notin": Operator.NOT_IN,
+}
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def parse(text: str) -> Selector:
-    """Return the selector of a text.
+    """Return the selector that a text stands for.
 
     Raises:
-        SelectorError: it is none.
+        SelectorError: it is not a valid selector, or larger than any that is written by hand.
     """
-    words = _Words(text)
-    if words.ahead is None:
-        return Selector(text, ())
-    requirements = [_requirement(words)]
-    while words.ahead is not None:
-        words.take(",")
-        requirements.append(_requirement(words))
-    return Selector(text, tuple(sorted(requirements, key=lambda r: r.key)))
-
-
-class _Words:
-    """The words of a selector, one of them looked ahead at."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._rest: Iterator[str] = iter([*self._cut(text), ""])
-        self.ahead: str | None = next(self._rest) or None
-
-    @staticmethod
-    def _cut(text: str) -> list[str]:
-        stripped = text.rstrip(" \t\r\n")
-        return [match[1] for match in _WORD.finditer(stripped)]
-
-    def next(self) -> str:
-        """Return the next word."""
-        word = self.ahead
-        if word is None:
-            raise self.error("a label or value", "its end")
-        self.ahead = next(self._rest) or None
-        return word
-
-    def take(self, *wanted: str) -> str:
-        """Return the next word, which must be one of these."""
-        if self.ahead not in wanted:
-            raise self.error(" or ".join(f"'{w}'" for w in wanted), f"'{self.ahead or ''}'")
-        return self.next()
-
-    def label(self) -> str:
-        """Return the next word, which must not be a symbol."""
-        if self.ahead is None or self.ahead in _SYMBOLS:
-            raise self.error("a label or value", f"'{self.ahead or ''}'")
-        return self.next()
-
-    def error(self, expected: str, found: str) -> SelectorError:
-        """Return the error of a wrong word."""
-        return SelectorError(
-            f"unable to parse the label selector {self._text!r}: found {found}, expected {expected}"
+    if len(text) > LONGEST:
+        raise SelectorError(f"a label selector may have {LONGEST} characters, not {len(text)}")
+    try:
+        found = dict.fromkeys(_requirements(text)) if text.strip() else {}
+    except SelectorError as error:
+        raise SelectorError(f"unable to parse the label selector {text!r}: {error}") from error
+    if len(found) > MOST_REQUIREMENTS:
+        raise SelectorError(
+            f"a label selector may have {MOST_REQUIREMENTS} requirements, not {len(found)}"
         )
+    return Selector(text, tuple(sorted(found, key=lambda r: r.key)))
 
 
-def _requirement(words: _Words) -> Requirement:
-    if words.ahead == "!":
-        words.next()
-        return Requirement(_key(words), Operator.DOES_NOT_EXIST)
-    key = _key(words)
-    if words.ahead in {None, ","}:
+def _requirements(text: str) -> Iterator[Requirement]:
+    at = 0
+    while True:
+        found = _REQUIREMENT.match(text, at)
+        if found is None:
+            raise SelectorError(
+                f"at {text[at:]!r}: expected a requirement such as app=web or !app"
+            )
+        yield _requirement(found)
+        if not found[0].endswith(","):
+            return
+        at = found.end()
+
+
+def _requirement(found: re.Match[str]) -> Requirement:
+    if found["absent"]:
+        return Requirement(_key(found["absent"]), Operator.DOES_NOT_EXIST)
+    key, sign = _key(found["key"]), found["sign"]
+    if found["list"]:
+        # Nothing between two commas is the empty value.
+        values = dict.fromkeys(_value(value.strip()) for value in found["values"].split(","))
+        return Requirement(key, _OPERATORS[found["list"]], tuple(values))
+    if sign is None:
         return Requirement(key, Operator.EXISTS)
-    sign = words.take("=", "==", "!=", "in", "notin", "<", ">")
-    match sign:
-        case "in" | "notin":
-            operator = Operator.IN if sign == "in" else Operator.NOT_IN
-            return Requirement(key, operator, _values(words))
-        case "<" | ">":
-            operator = Operator.GREATER if sign == ">" else Operator.LESS
-            return Requirement(key, operator, (_number(words),))
-        case "!=":
-            return Requirement(key, Operator.NOT_IN, (_value(words),))
-        case _:
-            return Requirement(key, Operator.IN, (_value(words),), equality=True)
+    if sign in "<>":
+        return Requirement(key, _OPERATORS[sign], (_number(found["value"]),))
+    operator = _OPERATORS.get(sign, Operator.IN)
+    return Requirement(key, operator, (_value(found["value"]),), operator is Operator.IN)
 
 
-def _key(words: _Words) -> str:
-    key = words.label()
+def _key(key: str) -> str:
     prefix, slash, name = key.rpartition("/")
     prefix_fits = _SUBDOMAIN.fullmatch(prefix) and len(prefix) <= _LONGEST_PREFIX
     if not _NAME.fullmatch(name) or (slash and not prefix_fits):
-        raise words.error("a label key such as app or example.com/app", repr(key))
+        raise SelectorError(f"{key!r}: expected a label key such as app or example.com/app")
     return key
 
 
-def _value(words: _Words) -> str:
-    if words.ahead in {None, ","}:
-        return ""
-    return _checked(words, words.label())
-
-
-def _number(words: _Words) -> str:
-    value = words.label()
-    if _integer(value) is None:
-        raise words.error("an integer", repr(value))
+def _value(value: str) -> str:
+    if value and not _NAME.fullmatch(value):
+        raise SelectorError(
+            f"{value!r}: expected a label value of at most 63 letters, digits, '-', '_', '.'"
+        )
     return value
 
 
-def _values(words: _Words) -> tuple[str, ...]:
-    """Read a bracket; nothing between two of its signs is the empty value."""
-    words.take("(")
-    values: list[str] = []
-    while True:
-        empty = words.ahead in {",", ")"}
-        values.append("" if empty else _checked(words, words.label()))
-        if words.take(",", ")") == ")":
-            return tuple(dict.fromkeys(values))
-
-
-def _checked(words: _Words, value: str) -> str:
-    if not _NAME.fullmatch(value):
-        raise words.error(
-            "a label value of at most 63 letters, digits, '-', '_', '.'", repr(value)
-        )
+def _number(value: str) -> str:
+    if _integer(value) is None:
+        raise SelectorError(f"{value!r}: expected an integer")
     return value
 
 
 def _integer(text: str) -> int | None:
-    """Return an int64, or None: what Go's ParseInt refuses compares to nothing."""
-    if not _INTEGER.fullmatch(text):
+    """Return an int64, or None: what Go's ParseInt rejects compares to nothing."""
+    found = _INTEGER.fullmatch(text)
+    if found is None:
         return None
-    number = int(text)
+    number = int(found[1] + found[2])
     return number if -(2**63) <= number < 2**63 else None

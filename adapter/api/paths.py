@@ -1,7 +1,7 @@
 """Which object and metric a path is about: C1 to C5 of the custom API, E1 of the external one.
 
-Paths are split as they arrived, before any unquoting: a name may not smuggle in a slash, and
-``*`` arrives as ``%2A``.
+Paths are split as received, before unquoting: a name must not smuggle in a slash, and ``*`` may
+arrive as ``%2A``.
 """
 
 from dataclasses import dataclass
@@ -36,8 +36,8 @@ class MetricPath:
     """A metric of one object, or of all (``name`` is ``*``) of a kind in a namespace.
 
     Attributes:
-        namespace: empty for objects that lie in none.
-        resource: as it was asked for, with its group; ``kind`` is None where we have none of it.
+        namespace: empty for objects that are in none.
+        resource: as requested, with its group; ``kind`` is None for those that are not served.
     """
 
     version: str
@@ -50,7 +50,7 @@ class MetricPath:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalPath:
-    """A metric that belongs to no object."""
+    """A metric that does not belong to an object."""
 
     namespace: str
     metric: str
@@ -58,7 +58,7 @@ class ExternalPath:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscoveryPath:
-    """All groups, one group, or one version of it, depending on what is not empty."""
+    """All groups, one group, or one version of a group, depending on what is not empty."""
 
     group: str = ""
     version: str = ""
@@ -72,7 +72,7 @@ def parse(raw: str) -> Path:
     """Return what a raw path, without its query, is about.
 
     Raises:
-        Refusal: it is about nothing that is served here.
+        Refusal: nothing is served at it.
     """
     parts = [unquote(part) for part in raw.strip("/").split("/")]
     if parts[0] != "apis" or any("/" in part or not part for part in parts):
@@ -118,7 +118,7 @@ def _metric(version: str, namespace: str, resource: str, name: str, metric: str)
     kind = _KINDS.get(resource)
     return MetricPath(
         version=version,
-        # Autoscalers ask for nodes inside of their own namespace; a node lies in none.
+        # Autoscalers ask for nodes inside their own namespace, but a node is in none.
         namespace="" if kind is Kind.NODE else namespace,
         resource=str(kind) if kind else resource,
         kind=kind,

@@ -1,6 +1,6 @@
-"""Refusals as Kubernetes writes them: a Status whose message people read in their autoscaler.
+"""Refusals in Kubernetes' form: a Status whose message people read in their autoscaler.
 
-No answer ever carries ``Retry-After``: clients would sleep and try again inside one of the few
+No answer ever carries ``Retry-After``: it makes clients sleep and retry inside one of the few
 workers that all autoscalers of the cluster share.
 """
 
@@ -11,7 +11,7 @@ import msgspec
 
 
 class Reason(Enum):
-    """The reasons that we give, each with its HTTP status."""
+    """The reasons we give, each with its HTTP status."""
 
     BadRequest = HTTPStatus.BAD_REQUEST
     Unauthorized = HTTPStatus.UNAUTHORIZED
@@ -22,8 +22,8 @@ class Reason(Enum):
     ServiceUnavailable = HTTPStatus.SERVICE_UNAVAILABLE
 
 
-class Refusal(Exception):  # noqa: N818 - it is an answer, not a failure of ours
-    """A request gets no value; ``message`` says why in a sentence for the user."""
+class Refusal(Exception):  # noqa: N818 - an answer, not a failure
+    """A request is refused; ``message`` tells the user why."""
 
     def __init__(self, reason: Reason, message: str) -> None:
         self.reason = reason

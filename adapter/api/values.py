@@ -1,6 +1,6 @@
-"""Values as the APIs write them: one item an object, lists in both versions.
+"""Values as the APIs write them: one item per object, lists in both versions.
 
-An item is encoded once and then only joined to others: a list of a thousand pods is a
+An item is encoded once and then only joined with others: a list of a thousand pods is a
 concatenation, not an encoding.
 """
 
@@ -23,7 +23,7 @@ class Item:
     """One value of one object.
 
     Attributes:
-        read_at: seconds since the epoch, of the oldest reading in it.
+        read_at: of the oldest reading in it, in seconds since the epoch.
         selector: the metric selector as a LabelSelector object, or None.
     """
 
@@ -38,7 +38,7 @@ class Item:
 
     def encode(self, version: str) -> bytes:
         """Return the JSON of the item in a version of the API."""
-        # Put together by hand: a fleet's items are made anew with every tick of its exporters.
+        # Assembled by hand: all items of a fleet are encoded again with every tick of its exporters.
         described = _described(self.kind, self.namespace, self.name)
         metric, selector = msgspec.json.encode(self.metric), msgspec.json.encode(self.selector)
         read_at = timestamp(int(self.read_at)).encode()
@@ -64,7 +64,7 @@ def _described(kind: Kind, namespace: str, name: str) -> bytes:
 
 @lru_cache(maxsize=1024)
 def timestamp(epoch_seconds: int) -> str:
-    """Return a moment as RFC 3339 in UTC, whole seconds."""
+    """Return a time as RFC 3339 in UTC, in whole seconds."""
     return datetime.fromtimestamp(epoch_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

@@ -1,1 +1,1 @@
-"""What the pods of the cluster are and what they ask for, whoever measures their devices."""
+"""The pods of the cluster and what they request, whoever measures their devices."""

@@ -1,7 +1,7 @@
-"""The pods of the cluster, found by namespace, label and node without a look at the others."""
+"""The pods of the cluster, found by namespace, label and node without scanning the others."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, TypeVar
 
 from adapter.api.label_selectors import Selector
@@ -18,7 +18,8 @@ class Pods:
     """An index that follows a cache of pods; ``changed`` is its listener.
 
     Attributes:
-        revision: counts all changes.
+        revision: number of changes so far. The revision of a node or a namespace is that of its
+            last change, or 0 while it has no pods.
     """
 
     def __init__(self) -> None:
@@ -26,17 +27,20 @@ class Pods:
         self._namespaces: dict[str, dict[str, Pod]] = defaultdict(dict)
         self._labels: dict[str, dict[_Pair, dict[str, Pod]]] = defaultdict(dict)
         self._nodes: dict[str, dict[_Pair, Pod]] = defaultdict(dict)
-        self._namespace_revisions: dict[str, int] = defaultdict(int)
-        self._node_revisions: dict[str, int] = defaultdict(int)
+        self._namespace_revisions: dict[str, int] = {}
+        self._node_revisions: dict[str, int] = {}
         self._selections: dict[tuple[str, str], tuple[int, tuple[Pod, ...]]] = {}
 
     def changed(self, old: Pod | None, new: Pod | None) -> None:
-        """Take in one change; None is absence."""
+        """Apply one change; None is absence."""
         self.revision += 1
         if old is not None:
             self._remove(old)
         if new is not None:
             self._add(new)
+        for pod in filter(None, (old, new)):
+            self._mark(self._namespace_revisions, self._namespaces, pod.metadata.namespace)
+            self._mark(self._node_revisions, self._nodes, pod.spec.node_name)
 
     def get(self, namespace: str, name: str) -> Pod | None:
         """Return a pod, or None if there is none of that name."""
@@ -47,18 +51,23 @@ class Pods:
         return self._nodes.get(node, {})
 
     def node_revision(self, node: str) -> int:
-        """Count the changes to the pods of a node."""
+        """Return a number that differs whenever the pods of a node do."""
         return self._node_revisions.get(node, 0)
+
+    @property
+    def namespaces(self) -> Collection[str]:
+        """The namespaces that have pods."""
+        return self._namespaces.keys()
 
     def in_namespace(self, namespace: str) -> Mapping[str, Pod]:
         """Return the pods of a namespace by name."""
         return self._namespaces.get(namespace, {})
 
     def select(self, namespace: str, selector: Selector) -> tuple[Pod, ...]:
-        """Return the pods of a namespace that a selector matches, by name.
+        """Return the pods of a namespace that a selector matches, sorted by name.
 
-        The answer is kept until a pod of the namespace changes: autoscalers ask the same again
-        and again.
+        The result is cached until a pod of the namespace changes: autoscalers repeat the same
+        questions.
         """
         revision = self._namespace_revisions.get(namespace, 0)
         kept = self._selections.get((namespace, selector.text))
@@ -74,7 +83,7 @@ class Pods:
         return chosen
 
     def _candidates(self, namespace: str, selector: Selector) -> Mapping[str, Pod]:
-        """Return the fewest pods that must hold all matches."""
+        """Return the smallest indexed set of pods that contains all matches."""
         labels = self._labels.get(namespace, {})
         choices = [labels.get(pair, {}) for pair in selector.equalities]
         return min(choices, key=len, default=self.in_namespace(namespace))
@@ -82,24 +91,26 @@ class Pods:
     def _add(self, pod: Pod) -> None:
         namespace, name = pod.key
         self._namespaces[namespace][name] = pod
-        self._namespace_revisions[namespace] += 1
         for pair in pod.metadata.labels.items():
             self._labels[namespace].setdefault(pair, {})[name] = pod
         if pod.spec.node_name:
             self._nodes[pod.spec.node_name][pod.key] = pod
-            self._node_revisions[pod.spec.node_name] += 1
 
     def _remove(self, pod: Pod) -> None:
         namespace, name = pod.key
-        self._namespace_revisions[namespace] += 1
         _drop(self._namespaces, namespace, name)
         for pair in pod.metadata.labels.items():
             _drop(self._labels[namespace], pair, name)
         if not self._labels[namespace]:
             del self._labels[namespace]
         if pod.spec.node_name:
-            self._node_revisions[pod.spec.node_name] += 1
             _drop(self._nodes, pod.spec.node_name, pod.key)
+
+    def _mark(self, revisions: dict[str, int], index: Mapping[str, object], changed: str) -> None:
+        if changed in index:
+            revisions[changed] = self.revision
+        else:
+            revisions.pop(changed, None)
 
 
 def _drop(index: dict[K, dict[L, Pod]], key: K, name: L) -> None:

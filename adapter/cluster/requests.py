@@ -1,6 +1,6 @@
-"""What pods ask the scheduler for: their requests of GPU resources, by namespace and phase.
+"""What pods request from the scheduler: GPU resources, by namespace and phase.
 
-Counted from the pods' specifications, so that a pod that waits for a GPU counts as well.
+Counted from the pods' specifications, so that a pod that is waiting for a GPU counts too.
 """
 
 from collections import Counter
@@ -18,11 +18,21 @@ METRIC: Final = CATALOG["gpu_pod_requests"]
 _Series = tuple[str, str, str]
 
 
-def of_pod(pod: Pod) -> dict[str, int]:
-    """Return how many devices of each resource a pod asks for.
+def may_hold_gpu(pod: Pod) -> bool:
+    """Tell whether a pod requests a GPU, or claims devices, of which GPUs may be some."""
+    containers = (*pod.spec.containers, *pod.spec.init_containers)
+    return bool(pod.spec.resource_claims) or any(
+        resource.startswith(PREFIX) and quantity != "0"
+        for container in containers
+        for resource, quantity in container.resources.requests.items()
+    )
 
-    As the scheduler counts: containers and sidecars run together; a plain init container runs
-    before the containers, beside the sidecars that were started before it.
+
+def of_pod(pod: Pod) -> dict[str, int]:
+    """Return how many devices of each resource a pod requests.
+
+    Counts as the scheduler does: containers and sidecars run together; a plain init container
+    runs before the containers, alongside the sidecars started before it.
     """
     together: Counter[str] = Counter()
     peak: Counter[str] = Counter()
@@ -41,20 +51,20 @@ def _requests(container: Container) -> Counter[str]:
         {
             resource: int(quantity)
             for resource, quantity in container.resources.requests.items()
-            # Devices are whole, but a quantity may be written with a suffix: such are not ours.
+            # Devices come in whole numbers: a quantity with a suffix is not one of devices.
             if resource.startswith(PREFIX) and quantity.isdecimal()
         }
     )
 
 
 class Requests:
-    """The sums over all pods; ``changed`` is the listener of a cache of pods."""
+    """Sums over all pods; ``changed`` is the listener of a cache of pods."""
 
     def __init__(self) -> None:
         self._sums: Counter[_Series] = Counter()
 
     def changed(self, old: Pod | None, new: Pod | None) -> None:
-        """Take in one change; None is absence. Finished pods ask for nothing any more."""
+        """Apply one change; None is absence. Finished pods no longer request anything."""
         self._sums.subtract(_series(old))
         self._sums.update(_series(new))
         for series in {*_series(old)}:
@@ -66,7 +76,7 @@ class Requests:
         return dict(self._sums)
 
     def render(self, form: Format) -> bytes:
-        """Return the family as an exposition, without an end."""
+        """Return the family as an exposition, without an end marker."""
         return _page(sorted(self._sums.items()), form)
 
 

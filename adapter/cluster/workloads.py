@@ -5,7 +5,7 @@ from typing import Final
 
 from slicewatch.kube.objects import Pod
 
-# A controller that makes ReplicaSets, by the label with which it tells its revisions apart.
+# Controllers that create ReplicaSets, by the label that tells their revisions apart.
 REVISION_LABELS: Final = {
     "pod-template-hash": "Deployment",
     "rollouts-pod-template-hash": "Rollout",
@@ -14,22 +14,18 @@ REVISION_LABELS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What owns a pod; a pod that nothing owns is a workload of its own."""
+    """What owns a pod; a pod without an owner is a workload of its own."""
 
     namespace: str
     kind: str
     name: str
 
-    def __str__(self) -> str:
-        return f"{self.kind} {self.namespace}/{self.name}"
-
 
 def workload(pod: Pod) -> Workload:
     """Return the workload of a pod.
 
-    The ReplicaSets of one Deployment are one workload, so that a rollout does not make its old
-    and new pods strangers to each other: what is left of the ReplicaSet's name without the hash
-    of the revision names the Deployment.
+    All ReplicaSets of a Deployment are one workload, so that a rollout does not turn its old and
+    new pods into strangers: the ReplicaSet's name without the revision hash is the Deployment's.
     """
     meta = pod.metadata
     owner = next((o for o in meta.owner_references if o.controller), None)

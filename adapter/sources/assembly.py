@@ -1,16 +1,16 @@
-"""From frames to readings: each snapshot is put beside the layout whose rows it fills."""
+"""From frames to readings: each snapshot is paired with the layout whose rows it fills."""
 
-from adapter.sources.protocol import Reading
+from adapter.sources.source import Reading
 from slicewatch.wire.layout import Layout
 from slicewatch.wire.snapshot import Frame, check_shape
 
 
 class UnknownLayoutError(Exception):
-    """A snapshot refers to a layout that this stream never sent: begin the stream anew."""
+    """A snapshot refers to a layout that this stream never sent: reopen the stream."""
 
 
 class Assembly:
-    """Remembers the layout of one stream. Begin each stream with a new one."""
+    """Remembers the layout of one stream. Start each stream with a new one."""
 
     def __init__(self) -> None:
         self._layout: Layout | None = None
@@ -19,7 +19,7 @@ class Assembly:
         """Return the frame as a reading.
 
         Raises:
-            UnknownLayoutError: its layout, or the run that numbered it, is another one.
+            UnknownLayoutError: its layout, or the run that numbered it, is not the known one.
             WireError: its columns do not fit the layout.
         """
         layout = frame.layout or self._layout
@@ -27,9 +27,9 @@ class Assembly:
         if layout is None or (layout.run, layout.number) != (snapshot.run, snapshot.layout):
             known = "none" if layout is None else f"{layout.number} of run {layout.run}"
             raise UnknownLayoutError(
-                f"snapshot of layout {snapshot.layout} of run {snapshot.run}, known is {known}"
+                f"snapshot of layout {snapshot.layout} of run {snapshot.run}; the known layout is {known}"
             )
-        if frame.layout is None:  # One that brings its layout was checked when it was decoded.
+        if frame.layout is None:  # A frame with its layout was checked when it was decoded.
             check_shape(layout, snapshot)
         self._layout = layout
         return Reading(layout=layout, snapshot=snapshot, received_at=received_at)

@@ -1,4 +1,4 @@
-"""One exporter's stream: opened, read line by line, opened again. ``follow`` is one life of it."""
+"""One exporter's stream: opened, read line by line, reopened. ``follow`` is a single pass."""
 
 import asyncio
 import time
@@ -6,40 +6,43 @@ from http import HTTPStatus
 from typing import Final
 
 import aiohttp
-import structlog
 from aiohttp.http_exceptions import HttpProcessingError
 
 from adapter.sources.assembly import Assembly, UnknownLayoutError
-from adapter.sources.board import Board
-from adapter.sources.protocol import Target
-from slicewatch.kube.backoff import Backoff
+from adapter.sources.lag import Lag
+from adapter.sources.source import Reading, SnapshotSource, Target, WrongNodeError
+from slicewatch.service import logs
+from slicewatch.service.backoff import Backoff
 from slicewatch.wire.snapshot import WireError, decode
 
-log = structlog.get_logger(__name__)
+log = logs.logger(__name__)
 
 PATH: Final = "/snapshot?watch=true"
 CONNECT_SECONDS: Final = 5.0
-# An exporter sends a line each second or two; one that says nothing for so long is gone.
+# An exporter sends a line every second or two; one that is silent for this long is gone.
 SILENCE_SECONDS: Final = 15.0
-# aiohttp refuses lines of more than twice this. A node of 16 GPUs, each in 7 parts with tenants,
-# is some 100 kB.
+# aiohttp rejects lines longer than twice this. A node of 16 GPUs, each split into 7 MIG devices
+# with tenants, takes about 100 kB.
 BUFFER_BYTES: Final = 1 << 20
+MOST_BAD_LINES: Final = 5
+MOST_LOGGED: Final = 20
 
-# A line that is too long is an error of HTTP to aiohttp, but none of its client's errors.
+# aiohttp reports an overlong line as an HTTP error that is not one of its client errors.
 _FAILURES: Final = (aiohttp.ClientError, HttpProcessingError, TimeoutError, OSError, ValueError)
 
 
 class StreamError(Exception):
-    """The stream of an exporter ended or never began; says why."""
+    """The stream of an exporter ended or could not be opened; says why."""
 
 
 def session() -> aiohttp.ClientSession:
-    """Return a client for any number of streams, each on a connection of its own."""
+    """Return a client for any number of streams, each on its own connection."""
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, force_close=True),
         timeout=aiohttp.ClientTimeout(
             total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENCE_SECONDS
         ),
+        auto_decompress=False,
         read_bufsize=BUFFER_BYTES,
         headers={
             "Accept": "application/x-ndjson, application/json",
@@ -54,19 +57,19 @@ class ExporterStream:
     def __init__(
         self,
         target: Target,
-        board: Board,
+        source: SnapshotSource,
         client: aiohttp.ClientSession,
         backoff: Backoff | None = None,
     ) -> None:
         self.target = target
-        self._board = board
+        self._source = source
         self._client = client
         self._waits = backoff or Backoff(first_seconds=0.25, most_seconds=15.0)
-        self._state = board.want(target)
-        self._told: set[str] = set()
+        self._state = source.want(target)
+        self._logged: set[str] = set()
 
     async def run(self) -> None:
-        """Follow the stream until cancelled, through every fault of the exporter."""
+        """Follow the stream until cancelled, whatever goes wrong at the exporter."""
         while True:
             try:
                 await self.follow()
@@ -78,12 +81,11 @@ class ExporterStream:
         """Open the stream and publish its readings until it ends.
 
         Raises:
-            StreamError: it ended, for whatever reason.
+            StreamError: it ended or could not be opened, for whatever reason.
         """
         try:
-            async with self._client.get(self.target + PATH) as answer:
-                if answer.status != HTTPStatus.OK:
-                    raise StreamError(f"GET {self.target}{PATH}: {answer.status} {answer.reason}")
+            async with self._client.get(self.target + PATH, allow_redirects=False) as answer:
+                self._check(answer)
                 await self._read(answer.content)
         except _FAILURES as error:
             reason = str(error) or f"no line for {SILENCE_SECONDS:g} s"
@@ -93,34 +95,60 @@ class ExporterStream:
         raise StreamError(f"{self.target}: the exporter ended the stream")
 
     async def _read(self, lines: aiohttp.StreamReader) -> None:
-        assembly = Assembly()
-        number = 0
+        assembly, lag = Assembly(), Lag()
+        number = bad = 0
         async for line in lines:
+            await asyncio.sleep(0)  # Lines that are here already would be read without a pause.
             number += 1
             try:
-                reading = assembly.take(decode(line), time.monotonic())
+                frame = decode(line)
+                received_at = lag.undelayed(frame.snapshot.clock, time.monotonic())
+                reading = assembly.take(frame, received_at)
             except WireError as error:
                 self._reject(number, error)
+                bad += 1
+                if bad == MOST_BAD_LINES:
+                    raise StreamError(f"{self.target}: {bad} bad lines in a row") from error
                 continue
-            if not self._state.connected:
-                self._opened()
-            self._board.publish(self.target, reading)
+            bad = 0
+            self._publish(reading)
+
+    def _check(self, answer: aiohttp.ClientResponse) -> None:
+        """Refuse an answer that is no stream, or that is larger than what is sent for it."""
+        coding = answer.headers.get("Content-Encoding", "identity")
+        fault = f"{answer.status} {answer.reason}" if answer.status != HTTPStatus.OK else ""
+        if not fault and coding != "identity":
+            fault = f"the answer is encoded as {coding}"
+        if fault:
+            raise StreamError(f"GET {self.target}{PATH}: {fault}")
+
+    def _publish(self, reading: Reading) -> None:
+        try:
+            self._source.publish(self.target, reading)
+        except WrongNodeError as error:
+            self._say("exporter refused", str(error))
+            self._state.tried, self._state.fault = True, str(error)
+            return
+        if not self._state.connected:
+            self._opened()
+        self._state.fault = ""
 
     def _opened(self) -> None:
         self._state.connected, self._state.tried, self._state.fault = True, True, ""
-        self._state.changed_at = time.monotonic()
         self._waits.reset()
         log.info("exporter connected", exporter=self.target)
 
     def _lost(self, fault: str) -> None:
         if self._state.connected or not self._state.tried:
             log.warning("exporter lost", exporter=self.target, error=fault)
-            self._state.changed_at = time.monotonic()
         self._state.connected, self._state.tried, self._state.fault = False, True, fault
 
     def _reject(self, line: int, error: WireError) -> None:
-        """Count a bad line; say each kind of badness once, since it comes back every tick."""
         self._state.rejected += 1
-        if str(error) not in self._told and len(self._told) < 20:
-            self._told.add(str(error))
-            log.warning("bad frame", exporter=self.target, line=line, error=str(error))
+        self._say("bad frame", str(error), line=line)
+
+    def _say(self, event: str, fault: str, **about: object) -> None:
+        """Log a fault once, since it recurs with every tick, and no endless number of them."""
+        if fault not in self._logged and len(self._logged) < MOST_LOGGED:
+            self._logged.add(fault)
+            log.warning(event, exporter=self.target, error=fault, **about)

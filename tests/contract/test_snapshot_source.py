@@ -1,18 +1,20 @@
 """One suite on every ``SnapshotSource``: the fake, and streams over HTTP from a small server."""
 
 import asyncio
+import gzip
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, suppress
-from typing import Protocol
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import Any, Protocol
 
 import pytest
 from aiohttp import web
+from structlog.testing import capture_logs
 
 from adapter.sources import discovery
 from adapter.sources.exporters import Exporters
 from adapter.sources.fake import FakeSource
-from adapter.sources.protocol import SnapshotSource, Target
+from adapter.sources.source import SnapshotSource, Target
 from slicewatch.service.server import Address, serving
 from slicewatch.wire.layout import Layout
 from slicewatch.wire.snapshot import Frame, encode
@@ -26,7 +28,7 @@ class Sender(Protocol):
 
     source: SnapshotSource
 
-    async def add(self, name: str) -> Target: ...
+    async def add(self, name: str, node: str = "") -> Target: ...
     async def remove(self, target: Target) -> None: ...
     async def send(self, target: Target, line: bytes) -> None: ...
     async def hang_up(self, target: Target) -> None: ...
@@ -37,9 +39,9 @@ class FakeSender:
         self.fake = FakeSource()
         self.source: SnapshotSource = self.fake
 
-    async def add(self, name: str) -> Target:
+    async def add(self, name: str, node: str = "") -> Target:
         target = Target(f"http://{name}:9400")
-        self.fake.add(target)
+        self.fake.want(target, node)
         return target
 
     async def remove(self, target: Target) -> None:
@@ -73,20 +75,22 @@ class HttpSender:
     def __init__(self, stack: AsyncExitStack) -> None:
         self._stack = stack
         self._exporters: dict[Target, _Exporter] = {}
-        self.streams = Exporters(lambda: frozenset(self._exporters))
+        self._nodes: dict[Target, str] = {}
+        self.streams = Exporters(lambda: dict(self._nodes))
         self.source: SnapshotSource = self.streams
 
-    async def add(self, name: str) -> Target:  # noqa: ARG002 - the address is its name here
+    async def add(self, name: str, node: str = "") -> Target:  # noqa: ARG002 - its address is its name here
         exporter, app = _Exporter(), web.Application()
         app.router.add_get("/snapshot", exporter.stream)
         address = await self._stack.enter_async_context(serving(app, Address("127.0.0.1", 0)))
         target = discovery.target(str(address))
-        self._exporters[target] = exporter
+        self._exporters[target], self._nodes[target] = exporter, node
         self._stack.callback(exporter.lines.put_nowait, None)
         self.streams.wake()
         return target
 
     async def remove(self, target: Target) -> None:
+        del self._nodes[target]
         self._exporters.pop(target).lines.put_nowait(None)
         self.streams.wake()
 
@@ -119,7 +123,7 @@ async def eventually(condition: Callable[[], bool], what: str) -> None:
             while not condition():  # noqa: ASYNC110 - polls what has no event, with a deadline
                 await asyncio.sleep(0.01)
     except TimeoutError:
-        pytest.fail(f"waited in vain for {what}")
+        pytest.fail(f"timed out waiting for {what}")
 
 
 def fault_of(sender: Sender, target: Target) -> str:
@@ -169,7 +173,7 @@ async def test_a_new_layout_replaces_the_old_one(sender: Sender) -> None:
     assert sender.source.readings[target].layout.number == 2
 
 
-async def test_a_snapshot_of_an_unknown_layout_begins_the_stream_anew(sender: Sender) -> None:
+async def test_a_snapshot_of_an_unknown_layout_reopens_the_stream(sender: Sender) -> None:
     target = await sender.add("a")
     is_at = sequence_of(sender, target)
     await sender.send(target, line(rows(), 1, whole=True))
@@ -180,7 +184,7 @@ async def test_a_snapshot_of_an_unknown_layout_begins_the_stream_anew(sender: Se
     assert is_at(1)()
     await sender.hang_up(target)
     await sender.send(target, line(rows(7), 3, whole=True))
-    await eventually(is_at(3), "the stream that was begun anew")
+    await eventually(is_at(3), "the reopened stream")
     assert sender.source.streams[target].connected
 
 
@@ -224,7 +228,7 @@ async def test_a_reading_outlives_its_stream(sender: Sender) -> None:
     await eventually(is_at(5), "the next stream")
 
 
-async def test_one_exporters_fault_is_nobody_elses(sender: Sender) -> None:
+async def test_a_fault_of_one_exporter_affects_no_other(sender: Sender) -> None:
     broken, good = await sender.add("a"), await sender.add("b")
     await sender.send(broken, b"{\n")
     await sender.hang_up(broken)
@@ -245,7 +249,124 @@ async def test_an_exporter_that_is_not_wanted_any_more_is_forgotten(sender: Send
     assert told == [target, target]
 
 
-async def test_a_line_that_never_ends_is_given_up() -> None:
+async def test_an_exporter_reports_only_for_the_node_that_it_is_on(sender: Sender) -> None:
+    target = await sender.add("a", "n1")
+    await sender.send(target, line(rows(node="n2"), 1, whole=True))
+    await eventually(
+        lambda: "reports for node n2, but runs on node n1" in fault_of(sender, target),
+        "the refusal",
+    )
+    assert target not in sender.source.readings
+    assert not sender.source.streams[target].connected
+    await sender.send(target, line(rows(2), 2, whole=True))
+    await eventually(sequence_of(sender, target)(2), "the frame of its own node")
+    assert fault_of(sender, target) == ""
+
+
+async def test_an_exporter_that_claims_anothers_node_again_and_again_is_logged_once() -> None:
+    async with AsyncExitStack() as stack:
+        sender = HttpSender(stack)
+        task = asyncio.ensure_future(sender.streams.run())
+        target = await sender.add("a", "n1")
+        with capture_logs() as logged:
+            for number in range(10):
+                await sender.send(target, line(rows(node="n2"), number, whole=True))
+                await sender.send(target, line(rows(), number, whole=True))
+            await eventually(sequence_of(sender, target)(9), "the last frame of its own node")
+        assert [e["event"] for e in logged] == ["exporter refused", "exporter connected"]
+        await sender.hang_up(target)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def test_the_first_exporter_of_a_node_speaks_for_it_until_its_stream_ends(
+    sender: Sender,
+) -> None:
+    first, second = await sender.add("a"), await sender.add("b")
+    await sender.send(first, line(rows(run="a"), 1, whole=True))
+    await eventually(sequence_of(sender, first)(1), "the first exporter")
+    with capture_logs() as logged:
+        for number in (1, 2, 3):
+            await sender.send(second, line(rows(run="b"), number, whole=True))
+        fault = f"{second} reports for node n1, for which {first} speaks already"
+        await eventually(lambda: fault_of(sender, second) == fault, "the refusal")
+        assert second not in sender.source.readings
+        await sender.hang_up(first)
+        await eventually(lambda: not sender.source.streams[first].connected, "the lost stream")
+        await sender.send(second, line(rows(run="b"), 4, whole=True))
+        await eventually(sequence_of(sender, second)(4), "the second exporter")
+    assert sender.source.speakers == {"n1": second}
+    refused = [entry for entry in logged if entry["event"] == "exporter refused"]
+    assert [entry["error"] for entry in refused] in ([], [fault])
+
+
+@asynccontextmanager
+async def followed(stream: Callable[..., Any]) -> AsyncIterator[tuple[Exporters, Target]]:
+    """Yield a source that follows one exporter, which answers with ``stream``."""
+    app = web.Application()
+    app.router.add_get("/snapshot", stream)
+    async with serving(app, Address("127.0.0.1", 0)) as address:
+        target = discovery.target(str(address))
+        source = Exporters(lambda: {target: ""})
+        task = asyncio.ensure_future(source.run())
+        try:
+            yield source, target
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+
+async def test_a_flood_of_bad_lines_ends_the_stream_and_holds_nobody_up() -> None:
+    opened = 0
+
+    async def flood(request: web.Request) -> web.StreamResponse:
+        nonlocal opened
+        opened += 1
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        for _ in range(20):
+            await answer.write(b"\n" * 500_000)
+        return answer
+
+    async with followed(flood) as (source, target):
+        await eventually(lambda: opened >= 2, "a second stream")
+        state = source.streams[target]
+        assert state.fault == f"{target}: 5 bad lines in a row"
+        assert state.rejected == 5 * (opened - 1) or state.rejected == 5 * opened
+
+
+async def test_an_answer_that_is_compressed_is_not_unpacked() -> None:
+    async def bomb(_: web.Request) -> web.Response:
+        packed = gzip.compress(b" " * 50_000_000)
+        return web.Response(body=packed, headers={"Content-Encoding": "gzip"})
+
+    async with followed(bomb) as (source, target):
+        await eventually(
+            lambda: (
+                (state := source.streams.get(target)) is not None
+                and "encoded as gzip" in state.fault
+            ),
+            "the refusal",
+        )
+
+
+async def test_a_redirect_is_not_followed() -> None:
+    async def elsewhere(request: web.Request) -> web.StreamResponse:
+        if "there" not in request.query:
+            raise web.HTTPTemporaryRedirect("/snapshot?there=1")
+        return web.Response(body=line(rows(), 1, whole=True))
+
+    async with followed(elsewhere) as (source, target):
+        await eventually(
+            lambda: (state := source.streams.get(target)) is not None and "307" in state.fault,
+            "the refusal",
+        )
+        assert not source.readings
+
+
+async def test_an_endless_line_is_given_up() -> None:
     async with AsyncExitStack() as stack:
         sender = HttpSender(stack)
         task = asyncio.ensure_future(sender.streams.run())

@@ -63,14 +63,14 @@ async def settled(client: aiohttp.ClientSession, path: str, wanted: dict[str, st
 PODS = f"{V1BETA2}/namespaces/ml/pods/*/gpu_utilization?labelSelector=app%3Dweb"
 
 
-async def test_a_value_goes_the_whole_way_and_changes_with_the_next_frame(world: World) -> None:
+async def test_a_value_travels_the_whole_way_and_changes_with_the_next_frame(world: World) -> None:
     async with world.client() as client:
         await settled(client, PODS, {"web-a": "30", "web-b": "90"})
         world.exporter.utilization = [31.5, 90.0]
         await settled(client, PODS, {"web-a": "31500m", "web-b": "90"})
 
 
-async def test_a_pods_end_and_a_new_pods_begin_reach_the_answer(world: World) -> None:
+async def test_deleted_and_new_pods_reach_the_answer(world: World) -> None:
     async with world.client() as client:
         await settled(client, PODS, {"web-a": "30", "web-b": "90"})
         world.kube.delete(POD, "web-b", "ml")
@@ -84,7 +84,7 @@ async def test_a_pods_end_and_a_new_pods_begin_reach_the_answer(world: World) ->
         await settled(client, PODS, {"web-a": "30", "web-c": "90"})
 
 
-async def test_a_silent_exporter_makes_its_values_unavailable_and_back(world: World) -> None:
+async def test_values_of_a_silent_exporter_are_unavailable_until_it_is_back(world: World) -> None:
     async with world.client() as client:
         await settled(client, PODS, {"web-a": "30", "web-b": "90"})
         world.exporter.talks = False
@@ -142,7 +142,7 @@ async def synced(client: aiohttp.ClientSession) -> dict[str, Metric]:
     return families if watched and await ready(client) else {}
 
 
-async def test_the_plain_port_tells_health_and_metrics_and_nothing_else(world: World) -> None:
+async def test_the_plain_port_serves_health_and_metrics_and_nothing_else(world: World) -> None:
     async with aiohttp.ClientSession(world.plain) as client:
         families = await eventually(lambda: synced(client), "the pods to be watched")
         async with client.get(V1BETA1) as answer:
@@ -167,8 +167,8 @@ async def test_open_metrics_are_well_formed(world: World) -> None:
 async def test_a_restarted_api_server_is_followed_again(world: World) -> None:
     async with world.client() as client:
         await settled(client, PODS, {"web-a": "30", "web-b": "90"})
-        world.kube.break_watches(errors.Unavailable("restarting"))
-        world.kube.fail_next(errors.Unavailable("restarting"), times=3)
+        world.kube.break_watches(errors.UnavailableError("restarting"))
+        world.kube.fail_next(errors.UnavailableError("restarting"), times=3)
         await eventually(lambda: faults_taken(world), "the faults to be met")
         world.kube.delete(POD, "web-b", "ml")
         world.kube.compact()
@@ -220,12 +220,12 @@ async def test_two_adapters_answer_the_same(world: World, tmp_path: Path) -> Non
     ("flags", "message"),
     [
         (["--kubeconfig=/nowhere"], "kubeconfig /nowhere does not exist"),
-        (["--tls-cert-file=/x"], "needed together"),
+        (["--tls-cert-file=/x"], "set both or neither"),
         (["--exporter=x"], "did you mean --exporters?"),
         ([], "set --kubeconfig"),
     ],
 )
-async def test_settings_that_cannot_be_used_end_the_process_with_a_reason(
+async def test_unusable_settings_end_the_process_with_a_reason(
     flags: list[str], message: str
 ) -> None:
     environment = {k: v for k, v in os.environ.items() if not k.startswith("KUBERNETES_")}

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapter.answers import answer
-from adapter.api import asked
+from adapter.api import request
 from adapter.api.paths import MetricPath
 from adapter.api.status import Refusal
 from adapter.cluster.pods import Pods
 from adapter.query import check
 from adapter.sources.fake import FakeSource
-from adapter.sources.protocol import Target
+from adapter.sources.source import Target
 from adapter.view import View
 from slicewatch.wire.snapshot import encode
 from testbed import fleet
@@ -94,7 +94,7 @@ class Fleet:
         self.source.receive(Target(f"http://{node}"), line, self.clock())
 
     def metrics(self) -> dict[str, int]:
-        wanted = asked.parse(PATH)
+        wanted = request.parse(PATH)
         assert isinstance(wanted.path, MetricPath)
         query = check(wanted.path, wanted.objects, wanted.devices)
         try:

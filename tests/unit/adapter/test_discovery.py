@@ -19,8 +19,12 @@ def piece(ports: Any, *ends: Any) -> EndpointSlice:
     )
 
 
+def placed(*pieces: EndpointSlice) -> dict[str, str]:
+    return dict(endpoints({("ns", str(i)): p for i, p in enumerate(pieces)}))
+
+
 def found(*pieces: EndpointSlice) -> set[str]:
-    return set(endpoints({("ns", str(i)): p for i, p in enumerate(pieces)}))
+    return set(placed(*pieces))
 
 
 def end(address: str, **conditions: bool) -> dict[str, Any]:
@@ -35,13 +39,41 @@ def test_every_endpoint_of_every_slice_is_a_target() -> None:
     assert both == {f"http://10.0.0.{i}:9400" for i in (1, 2, 3)}
 
 
-def test_one_that_is_not_ready_is_asked_and_one_that_ends_is_not() -> None:
+def test_an_endpoint_that_is_not_ready_is_a_target_and_one_that_terminates_is_not() -> None:
     slices = piece(
         HTTP,
         end("10.0.0.1", ready=False, serving=False),
         end("10.0.0.2", ready=False, serving=True, terminating=True),
     )
     assert found(slices) == {"http://10.0.0.1:9400"}
+
+
+@pytest.mark.parametrize(
+    "identity",
+    [
+        {"targetRef": {"kind": "Pod", "namespace": "ns", "name": "exporter-x"}, "nodeName": "n1"},
+        {"nodeName": "n1"},
+    ],
+    ids=["pod", "node"],
+)
+def test_an_exporter_of_a_dual_stack_service_is_one_target(identity: dict[str, Any]) -> None:
+    six, four = piece(HTTP, end("fd00::1") | identity), piece(HTTP, end("10.0.0.1") | identity)
+    assert found(six, four) == found(four, six) == {"http://10.0.0.1:9400"}
+    assert found(six) == {"http://[fd00::1]:9400"}
+
+
+def test_two_exporters_of_a_node_are_two_targets() -> None:
+    old, new = (
+        end(f"10.0.0.{i}")
+        | {"targetRef": {"namespace": "ns", "name": f"exporter-{i}"}, "nodeName": "n1"}
+        for i in (1, 2)
+    )
+    assert found(piece(HTTP, old, new)) == {"http://10.0.0.1:9400", "http://10.0.0.2:9400"}
+
+
+def test_an_exporter_is_on_the_node_of_its_endpoint_if_that_names_one() -> None:
+    ends = end("10.0.0.1") | {"nodeName": "n1"}, end("10.0.0.2") | {"nodeName": None}
+    assert placed(piece(HTTP, *ends)) == {"http://10.0.0.1:9400": "n1", "http://10.0.0.2:9400": ""}
 
 
 def test_an_address_of_version_six_is_bracketed() -> None:
@@ -83,12 +115,12 @@ def test_slices_are_watched_by_the_name_of_their_service() -> None:
 )
 def test_an_address_is_a_target(text: str, expected: str) -> None:
     assert target(text) == expected
-    assert fixed([text])() == {expected}
+    assert fixed([text])() == {expected: ""}
 
 
 @pytest.mark.parametrize("text", ["", "ftp://n1", "http://", "http://n1:x", "http://n1:9400/?a=b"])
-def test_what_is_no_address_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="no address of an exporter"):
+def test_an_invalid_address_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="not a valid exporter address"):
         target(text)
 
 
@@ -96,10 +128,10 @@ def settings(*arguments: str, **environment: str) -> AdapterSettings:
     return load(AdapterSettings, arguments, environment)
 
 
-def test_settings_have_defaults_that_work_in_a_pod() -> None:
+def test_settings_have_defaults_that_work_in_a_pod_of_either_address_family() -> None:
     chosen = settings()
-    assert chosen.listen == Address("0.0.0.0", 6443)
-    assert chosen.plain_listen == Address("0.0.0.0", 8080)
+    assert chosen.listen == Address("", 6443)
+    assert chosen.plain_listen == Address("", 8080)
     assert chosen.exporters == ()
     assert chosen.exporter_service == "slicewatch-exporter"
 
@@ -116,13 +148,23 @@ def test_settings_are_read_from_flags_and_environment() -> None:
 @pytest.mark.parametrize(
     ("flag", "message"),
     [
-        ("--exporters=http://a:1,ftp://b", "no address of an exporter"),
-        ("--tls-cert-file=/x", "tls_key_file are needed together"),
-        ("--max-age-seconds=0", "must be above 0"),
-        ("--log-level=loud", "it is one of debug"),
+        ("--exporters=http://a:1,ftp://b", "not a valid exporter address"),
+        ("--tls-cert-file=/x", "tls_cert_file, tls_key_file: set both or neither"),
+        ("--max-age-seconds=0", "max_age_seconds: 0 is not more than 0"),
+        ("--log-level=loud", "log_level: 'loud' is not one of debug"),
         ("--exporter=x", "did you mean --exporters"),
     ],
 )
-def test_settings_that_cannot_be_used_are_refused_with_a_reason(flag: str, message: str) -> None:
+def test_unusable_settings_are_refused_with_a_reason(flag: str, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         settings(flag)
+
+
+def test_all_faults_of_the_settings_are_reported_together() -> None:
+    with pytest.raises(SettingsError) as caught:
+        settings("--tls-key-file=/x", "--max-age-seconds=0", "--log-level=loud")
+    assert [fault.partition(":")[0] for fault in caught.value.faults] == [
+        "tls_cert_file, tls_key_file",
+        "max_age_seconds",
+        "log_level",
+    ]

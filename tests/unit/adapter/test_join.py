@@ -1,5 +1,6 @@
 """What an autoscaler gets for a pod, a node and a namespace, rule by rule."""
 
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -79,7 +80,7 @@ def test_the_two_revisions_of_a_rollout_are_one_workload() -> None:
     assert rule(join.pod(("ml", "new"), UTILIZATION)) is Rule.WORKLOAD_ALONE
 
 
-def test_saturated_strangers_are_told_a_full_device_each() -> None:
+def test_saturated_strangers_get_a_full_device_each() -> None:
     join = shared([other(n) for n in "abcd"], [0.25] * 4, util=100.0)
     assert [value(join, n) for n in "abcd"] == [100.0] * 4
 
@@ -198,6 +199,76 @@ def test_a_lost_device_has_no_value_though_its_window_still_has_one() -> None:
     assert outcome.absence is Absence.DOWN
 
 
+@pytest.mark.parametrize(
+    ("metric", "value"),
+    [
+        ("gpu_utilization", 100.1),
+        ("gpu_utilization", -1.0),
+        ("gpu_memory_utilization", 250.0),
+        ("gpu_memory_used_bytes", 1.7e308),
+        ("gpu_power_usage_watts", 1e25),
+    ],
+)
+@pytest.mark.parametrize("pods", ["a", "ab"], ids=["alone", "shared"])
+def test_what_no_device_can_read_is_absent_with_the_value_as_the_reason(
+    metric: str, value: float, pods: str
+) -> None:
+    layout = fleet.layout([fleet.gpu(0)], [fleet.tenant("GPU-n1-0", n) for n in pods])
+    tenants = {BUSY: [0.1] * len(pods), "gpu_tenant_memory_used_bytes": [5.0] * len(pods)}
+    snapshot = fleet.snapshot(layout, {metric: [value]}, tenant_values=tenants, shares="processes")
+    join = joined(layout, [other(n) for n in pods], snapshot)
+    for outcome in (join.pod(("ml", "a"), CATALOG[metric]), join.node(CATALOG[metric])):
+        assert outcome.value is None
+        assert outcome.absence is Absence.IMPOSSIBLE
+        assert f"{value:g}" in outcome.detail
+
+
+def test_a_mean_that_rounding_took_past_a_limit_is_possible() -> None:
+    join = shared([web("a")], [0.1], util=100.00000000000003)
+    assert value(join, "a") == pytest.approx(100.0)
+
+
+@pytest.mark.parametrize("busy", [-0.5, 7.0, 1e300])
+def test_a_share_that_cannot_be_makes_all_shares_unknown(busy: float) -> None:
+    join = shared([web("a"), other("b")], [busy, 0.5], util=66.0)
+    outcome = join.pod(("ml", "b"), UTILIZATION)
+    assert outcome.value == 66.0
+    assert rule(outcome) is Rule.SHARES_UNKNOWN
+
+
+def test_a_tenants_part_that_cannot_be_is_unknown() -> None:
+    layout = fleet.layout([fleet.gpu(0)], [fleet.tenant("GPU-n1-0", n) for n in "ab"])
+    parts = {"gpu_tenant_memory_used_bytes": [-5.0, 1e300]}
+    join = joined(layout, [web("a"), web("b")], fleet.snapshot(layout, tenant_values=parts))
+    for name in "ab":
+        assert join.pod(("ml", name), MEMORY).absence is Absence.NOT_ATTRIBUTABLE
+
+
+def test_thousands_of_tenants_are_assigned_in_a_time_that_grows_with_their_number() -> None:
+    tenants = [fleet.tenant("GPU-n1-0", f"p{n}") for n in range(17_000)]
+    hosts = [Tenant(device="GPU-n1-0", namespace="", pod="", container="")] * 17_000
+    layout = fleet.layout([fleet.gpu(0)], [*tenants, *hosts])
+    began = time.process_time()
+    allocation = Allocation(layout, {})
+    assert time.process_time() - began < 0.5
+    assert len(allocation.holders[0]) == len(allocation.hosts[0]) == 17_000
+
+
+def test_the_pods_of_a_crowded_device_are_served_without_counting_the_crowd_for_each() -> None:
+    pods = [web(f"p{n}") for n in range(250)]
+    tenants = [fleet.tenant("GPU-n1-0", f"p{n}") for n in range(10_000)]
+    layout = fleet.layout([fleet.gpu(0)], tenants)
+    snapshot = fleet.snapshot(layout, tenant_values={BUSY: [2**-14] * 10_000}, shares="processes")
+    join = joined(layout, pods, snapshot)
+    began = time.process_time()
+    shares = [join.pod(pod.key, UTILIZATION).parts[0].shares for pod in pods]
+    assert time.process_time() - began < 0.5
+    inputs = shares[0]
+    assert inputs is not None
+    assert (inputs.own, inputs.holders, inputs.tenants) == (250 * 2**-14, 250, 10_000)
+    assert inputs.total == 10_000 * 2**-14
+
+
 def test_what_a_device_cannot_report_is_absent_with_its_reason() -> None:
     layout = fleet.layout(
         [fleet.mig(0, 1)], [fleet.tenant("MIG-n1-0-1", "a")],
@@ -206,7 +277,7 @@ def test_what_a_device_cannot_report_is_absent_with_its_reason() -> None:
     snapshot = fleet.snapshot(layout, {"gpu_utilization": [None]})
     outcome = joined(layout, [web("a")], snapshot).pod(("ml", "a"), UTILIZATION)
     assert outcome.absence is Absence.UNSUPPORTED
-    assert "before Hopper" in outcome.why
+    assert "before Hopper" in outcome.detail
 
 
 @pytest.mark.parametrize(
@@ -218,7 +289,9 @@ def test_what_a_device_cannot_report_is_absent_with_its_reason() -> None:
     ],
     ids=["succeeded", "failed", "replaced"],
 )
-def test_who_has_ended_holds_nothing_and_shares_with_nobody(pod: Pod, tenant: Tenant) -> None:
+def test_a_pod_that_has_ended_holds_nothing_and_shares_with_nobody(
+    pod: Pod, tenant: Tenant
+) -> None:
     layout = fleet.layout([fleet.gpu(0)], [tenant, fleet.tenant("GPU-n1-0", "b")])
     join = joined(layout, [pod, web("b")])
     assert join.pod(("ml", "a"), UTILIZATION).absence is Absence.NO_DEVICE
@@ -233,7 +306,7 @@ def test_a_tenant_whose_pod_is_unknown_is_a_stranger_and_gets_nothing() -> None:
     assert join.namespace("ml", MEMORY)[0].absence is None
 
 
-def test_without_tenants_nothing_is_said_of_pods() -> None:
+def test_without_tenants_pods_have_no_values() -> None:
     layout = fleet.layout([fleet.gpu(0)], tenants_known=False)
     join = joined(layout, [web("a")])
     assert join.pod(("ml", "a"), UTILIZATION).absence is Absence.TENANTS_UNKNOWN

@@ -11,7 +11,7 @@ from adapter.outcome import Absence
 from slicewatch.catalog import CATALOG
 from slicewatch.catalog.model import Combine
 from slicewatch.kube.objects import Pod
-from slicewatch.wire.layout import Device, Layout
+from slicewatch.wire.layout import Layout
 from slicewatch.wire.snapshot import Snapshot
 from testbed import fleet
 
@@ -95,13 +95,10 @@ def test_devices_have_the_labels_of_their_series() -> None:
     }
 
 
-def test_the_devices_of_a_layout_are_found_by_uuid() -> None:
-    devices: list[Device] = [fleet.gpu(0), fleet.mig(0, 1)]
-    allocation = Allocation(
-        fleet.layout(devices, [fleet.tenant("GPU-gone", "a")]), {("ml", "a"): pod("a")}
+def test_a_pod_without_one_of_its_devices_has_no_value_and_the_device_is_named() -> None:
+    layout = fleet.layout(
+        [fleet.gpu(0)], [fleet.tenant("GPU-n1-0", "a"), fleet.tenant("GPU-gone", "a")]
     )
-    assert allocation.row_of("MIG-n1-0-1") == 1
-    assert allocation.row_of("GPU-gone") is None
-    outcome = Join(allocation, fleet.snapshot(allocation.layout)).pod(("ml", "a"), UTILIZATION)
+    outcome = joined(layout, [pod("a")]).pod(("ml", "a"), UTILIZATION)
     assert outcome.absence is Absence.NO_VALUE
     assert "GPU-gone" in outcome.detail

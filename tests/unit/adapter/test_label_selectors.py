@@ -33,9 +33,9 @@ GOOD = {
 
 BAD = [
     "x=a||y=b", "x==a==b", "!x=a", "x<a", "x,,y", ",x,y", "x,", "x nott in (y)", "a in (xyz),",
-    "a in (xyz)b notin ()", "a in (xyz abc)", "a notin(", "a (", "(", "x>=1", "x===a", "!",
+    "a in (xyz)b notin ()", "xin (a)", "x in(a)b", "x in ((a))", "a in (xyz abc)", "a notin(", "a (", "(", "x>=1", "x===a", "!",
     "=a", "x=-a", "x=a-", "-x", "x=" + "a" * 64, "a" * 64, "/x", "x/", "X_/y", "a/b/c", "x in a",
-    "x>", "x>99999999999999999999", "x=a b", "é=a",
+    "x>", "x>99999999999999999999", "x>" + "9" * 4000, "x=a b", "é=a",
 ]  # fmt: skip
 
 
@@ -48,7 +48,7 @@ def test_a_selector_is_parsed(
 
 
 @pytest.mark.parametrize("text", BAD)
-def test_what_is_no_selector_is_refused_with_its_text(text: str) -> None:
+def test_an_invalid_selector_is_refused_with_its_text(text: str) -> None:
     with pytest.raises(SelectorError) as caught:
         parse(text)
     assert repr(text) in str(caught.value)
@@ -78,6 +78,8 @@ def test_what_is_no_selector_is_refused_with_its_text(text: str) -> None:
         ("x>5", {"x": "6"}, True),
         ("x>5", {"x": "5"}, False),
         ("x>5", {"x": "six"}, False),
+        ("x>" + "0" * 3000 + "5", {"x": "+006"}, True),
+        ("x<5", {"x": "-0"}, True),
         ("x>5", {}, False),
         ("x<5", {"x": "-7"}, True),
         ("x<5", {"x": "99999999999999999999"}, False),
@@ -118,6 +120,26 @@ def test_a_comparison_of_numbers_cannot_be_echoed() -> None:
 
 def test_only_what_every_match_carries_is_an_equality() -> None:
     assert parse("a=1,b in (2),c in (3,4),d!=5,e").equalities == (("a", "1"), ("b", "2"))
+
+
+def test_a_requirement_counts_once_however_often_it_is_written() -> None:
+    assert parse(",".join(["!a"] * 1000)).requirements == parse("!a").requirements
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (",".join(f"!l{n}" for n in range(65)), "64 requirements, not 65"),
+        ("x=" + "a" * 4095, "4096 characters, not 4097"),
+    ],
+    ids=["requirements", "characters"],
+)
+def test_a_selector_beyond_the_limits_is_refused_without_repeating_it(
+    text: str, message: str
+) -> None:
+    with pytest.raises(SelectorError, match=message) as caught:
+        parse(text)
+    assert len(str(caught.value)) < 100
 
 
 NAMES = st.from_regex(r"[a-z]([a-z0-9_.]{0,5}[a-z0-9])?", fullmatch=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from adapter.api import asked
+from adapter.api import request
 from adapter.api.paths import DiscoveryPath, ExternalPath, Kind, MetricPath, parse
 from adapter.api.status import Refusal
 
@@ -48,7 +48,7 @@ def test_a_metric_path_names_an_object(
         (f"{EXTERNAL}/namespaces/ml/a%7Cb", ExternalPath(namespace="ml", metric="a|b")),
     ],
 )
-def test_other_paths_are_told_apart(path: str, expected: object) -> None:
+def test_other_paths_are_recognized(path: str, expected: object) -> None:
     assert parse(path) == expected
 
 
@@ -87,7 +87,7 @@ PODS = f"{CUSTOM}/namespaces/ml/pods"
 
 
 def test_query_parameters_are_unquoted_and_unknown_ones_ignored() -> None:
-    found = asked.parse(
+    found = request.parse(
         f"{PODS}/*/m?labelSelector=app%3Dx%2Ctier+in+%28a%2Cb%29&timeout=5s&limit=500"
         "&resourceVersion=0&metricLabelSelector=gpu%3D0&explain=true"
     )
@@ -102,8 +102,8 @@ def test_query_parameters_are_unquoted_and_unknown_ones_ignored() -> None:
     [("", False), ("?explain=false", False), ("?explain=0", False), ("?explain", False),
      ("?explain=1", True), ("?explain=true", True)],
 )  # fmt: skip
-def test_explanations_are_asked_for(query: str, explains: bool) -> None:
-    assert asked.parse(f"{PODS}/*/m{query}").explain is explains
+def test_an_explanation_is_requested(query: str, explains: bool) -> None:
+    assert request.parse(f"{PODS}/*/m{query}").explain is explains
 
 
 @pytest.mark.parametrize(
@@ -118,10 +118,10 @@ def test_explanations_are_asked_for(query: str, explains: bool) -> None:
 )
 def test_a_malformed_parameter_is_a_bad_request_that_names_it(query: str) -> None:
     with pytest.raises(Refusal) as caught:
-        asked.parse(f"{PODS}/a/m?{query}")
+        request.parse(f"{PODS}/a/m?{query}")
     assert caught.value.code == 400
     assert query.partition("=")[0] in caught.value.message
 
 
 def test_a_field_selector_may_repeat_the_name() -> None:
-    assert asked.parse(f"{PODS}/a/m?fieldSelector=metadata.name%3Da").explain is False
+    assert request.parse(f"{PODS}/a/m?fieldSelector=metadata.name%3Da").explain is False

@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from adapter.api.label_selectors import parse
 from adapter.cluster.pods import Pods
-from adapter.cluster.requests import Requests, of_pod
+from adapter.cluster.requests import Requests, may_hold_gpu, of_pod
 from adapter.cluster.workloads import workload
 from slicewatch.kube.objects import Pod
 from slicewatch.service.exposition import Format
@@ -63,8 +63,10 @@ def test_a_change_counts_on_the_nodes_it_touches_only() -> None:
     pods.changed(None, made("waits", node=""))
     assert pods.node_revision("n1") == before
     pods.changed(made("a", node="n1"), None)
-    assert pods.node_revision("n1") > before
+    assert pods.node_revision("n1") != before
     assert pods.on_node("n1") == {}
+    pods.changed(None, made("a", node="n1"))
+    assert pods.node_revision("n1") > before
 
 
 POD_CHANGES = st.lists(
@@ -97,6 +99,10 @@ def test_the_index_answers_as_a_search_of_all_pods_would(
             on_node = {p.key for p in held.values() if p.spec.node_name == where}
             assert set(pods.on_node(where)) == on_node
     assert [p.metadata.name for p in pods.select("ml", parse(""))] == sorted(held)
+    for pod in held.values():
+        pods.changed(pod, None)
+    left = {n: index for n, index in vars(pods).items() if n not in {"revision", "_selections"}}
+    assert not any(left.values())
 
 
 @pytest.mark.parametrize(
@@ -114,7 +120,8 @@ def test_the_index_answers_as_a_search_of_all_pods_would(
 def test_a_pod_belongs_to_what_is_scaled(
     owner: tuple[str, str] | None, labels: dict[str, str], expected: str
 ) -> None:
-    assert str(workload(made("a", owner=owner, labels=labels))) == expected
+    found = workload(made("a", owner=owner, labels=labels))
+    assert f"{found.kind} {found.namespace}/{found.name}" == expected
 
 
 def requesting(*containers: dict[str, str], sidecar: str = "", before: str = "") -> Pod:
@@ -148,6 +155,23 @@ def requesting(*containers: dict[str, str], sidecar: str = "", before: str = "")
 )
 def test_a_pod_asks_for_what_the_scheduler_reserves(pod: Pod, expected: dict[str, int]) -> None:
     assert of_pod(pod) == expected
+
+
+@pytest.mark.parametrize(
+    ("pod", "may"),
+    [
+        (made("a", gpus=1), True),
+        (requesting({"nvidia.com/mig-1g.18gb": "1"}), True),
+        (requesting({}, before="1"), True),
+        (made("a", gpus=0, claims=["gpu"]), True),
+        (requesting({"nvidia.com/gpu": "0"}), False),
+        (requesting({"example.com/nvidia.com": "1"}), False),
+        (made("a", gpus=0), False),
+    ],
+    ids=["gpu", "mig", "init", "claim", "zero", "other", "none"],
+)
+def test_a_pod_may_hold_a_gpu_by_request_or_by_claim(pod: Pod, may: bool) -> None:
+    assert may_hold_gpu(pod) is may
 
 
 def test_requests_are_summed_by_phase_and_end_with_the_pod() -> None:

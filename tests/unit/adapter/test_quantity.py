@@ -53,8 +53,8 @@ def test_a_value_is_written_in_its_canonical_form(value: float, text: str) -> No
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
-def test_what_is_no_number_is_never_written(value: float) -> None:
-    with pytest.raises(ValueError, match="no quantity"):
+def test_what_is_not_a_number_is_never_written(value: float) -> None:
+    with pytest.raises(ValueError, match="not a valid quantity"):
         quantity(value)
 
 

@@ -1,4 +1,4 @@
-"""Node views: when they are renewed, and by which exporter a node is told about."""
+"""Node views: when they are renewed, and which exporter speaks for a node."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import pytest
 
 from adapter.cluster.pods import Pods
 from adapter.sources.fake import FakeSource
-from adapter.sources.protocol import Target
+from adapter.sources.source import Target
 from adapter.view import NodeView, View
 from slicewatch.wire.layout import Layout
 from slicewatch.wire.snapshot import Frame, encode
@@ -67,14 +67,42 @@ def test_who_holds_what_is_kept_while_only_values_change(known: Known) -> None:
     assert known.node().join.allocation is not allocation
 
 
-def test_of_two_exporters_of_a_node_the_one_that_spoke_last_counts(known: Known) -> None:
+def test_of_two_exporters_of_a_node_the_first_counts_while_its_stream_is_open(
+    known: Known,
+) -> None:
     known.receive(OLD, rows(run="old"), 5)
     known.receive(NEW, rows(run="new"), 1)
+    assert known.node().join.layout.run == "old"
+    fault = f"{NEW} reports for node n1, for which {OLD} speaks already"
+    assert known.source.streams[NEW].fault == fault
+    known.source.disconnect(OLD, "hung up")
+    assert known.node().join.layout.run == "old"
+    known.receive(NEW, rows(run="new"), 2)
     assert known.node().join.layout.run == "new"
+    assert known.source.streams[NEW].fault == ""
     known.source.remove(OLD)
     assert known.node().join.layout.run == "new"
     known.source.remove(NEW)
     assert known.view.node("n1") is None
+
+
+def test_an_exporter_speaks_for_no_node_but_the_one_that_it_is_on(known: Known) -> None:
+    known.source.want(NEW, "n2")
+    known.receive(NEW, rows(), 1)
+    assert known.view.nodes == ()
+    assert known.source.streams[NEW].refused == "n1"
+    assert known.source.streams[NEW].fault == f"{NEW} reports for node n1, but runs on node n2"
+    known.receive(NEW, rows(node="n2"), 2)
+    assert known.view.nodes == ("n2",)
+    assert known.source.streams[NEW].refused == ""
+
+
+def test_an_exporter_that_claims_anothers_node_keeps_its_own(known: Known) -> None:
+    known.receive(OLD, rows(run="old"), 1)
+    known.receive(NEW, rows(node="n2"), 1)
+    known.receive(NEW, rows(), 2)
+    assert known.view.nodes == ("n1", "n2")
+    assert known.node().join.layout.run == "old"
 
 
 def test_an_exporter_that_moved_to_another_node_leaves_the_first(known: Known) -> None:

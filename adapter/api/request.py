@@ -1,4 +1,4 @@
-"""What a request asks for: its path and query parameters, parsed once for each distinct URL."""
+"""What a request asks for: its path and query parameters, parsed once per distinct URL."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,17 +11,20 @@ from adapter.api.paths import ALL, MetricPath, Path
 from adapter.api.paths import parse as parse_path
 from adapter.api.status import Reason, Refusal
 
+# A long URL is parsed again each time, so that what is kept stays small whoever asks.
+LONGEST_KEPT: Final = 2048
 _FALSE: Final = frozenset({"", "0", "false", "False"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ApiRequest:
     """A parsed URL.
 
     Attributes:
-        objects: the label selector; which objects.
-        devices: the metric label selector; which devices of them.
-        pretty: asked for indented JSON; None if it was not said.
+        objects: the label selector: which objects.
+        devices: the metric label selector: which of their devices.
+        explain: whether an explanation is wanted instead of values.
+        pretty: whether indented JSON is wanted; None if the request does not say.
     """
 
     path: Path
@@ -31,13 +34,16 @@ class Asked:
     pretty: bool | None
 
 
-@lru_cache(maxsize=1024)
-def parse(raw_path: str) -> Asked:
-    """Return what a raw path with its query asks for. Unknown parameters are ignored.
+def parse(raw_path: str) -> ApiRequest:
+    """Return what a raw path and its query ask for. Unknown parameters are ignored.
 
     Raises:
         Refusal: nothing is served there, or a parameter is malformed.
     """
+    return _kept(raw_path) if len(raw_path) <= LONGEST_KEPT else _parsed(raw_path)
+
+
+def _parsed(raw_path: str) -> ApiRequest:
     raw, _, text = raw_path.partition("?")
     query = {name: values[0] for name, values in parse_qs(text, keep_blank_values=True).items()}
     path = parse_path(raw)
@@ -49,13 +55,16 @@ def parse(raw_path: str) -> Asked:
         devices.echo()
     except SelectorError as error:
         raise Refusal(Reason.BadRequest, f"metricLabelSelector: {error}") from error
-    return Asked(
+    return ApiRequest(
         path=path,
         objects=_selector("labelSelector", query),
         devices=devices,
         explain=query.get("explain", "") not in _FALSE,
         pretty=None if pretty is None else pretty not in _FALSE,
     )
+
+
+_kept = lru_cache(maxsize=1024)(_parsed)
 
 
 def _selector(parameter: str, query: dict[str, str]) -> Selector:

@@ -1,37 +1,37 @@
-"""The API port: one handler for all paths, since they are split by rules of our own.
+"""The API port: a single handler, since we split paths by our own rules.
 
-Nothing in it waits: what it needs is in memory, or the request is refused.
+It never waits: what it needs is in memory, or the request is refused.
 """
 
 import time
+from collections.abc import Sequence
 from functools import lru_cache
 from http import HTTPMethod
 from typing import Final
 
 import msgspec
-import structlog
 from aiohttp import web
 
 from adapter.answers import Answer, answer
-from adapter.api import asked
-from adapter.api.asked import Asked
 from adapter.api.authentication import Gate
 from adapter.api.discovery import BODIES
 from adapter.api.paths import GROUPS, DiscoveryPath, ExternalPath
+from adapter.api.request import ApiRequest, parse
 from adapter.api.status import Reason, Refusal
 from adapter.explain import explain
 from adapter.query import Query, check
 from adapter.readiness import Readiness
 from adapter.view import View
 from slicewatch.catalog.own import REQUEST_SECONDS
+from slicewatch.service import logs
 from slicewatch.service.own_metrics import OwnMetrics
-from slicewatch.service.server import add_health
 
-log = structlog.get_logger(__name__)
+log = logs.logger(__name__)
 
 JSON: Final = "application/json"
-KEPT_BYTES: Final = 32 << 20
-_ACCEPTABLE: Final = frozenset({JSON, "application/*", "*/*"})
+CACHED_BYTES: Final = 32 << 20
+# The most specific first: it is the one that counts.
+_ACCEPTABLE: Final = (JSON, "application/*", "*/*")
 _PRETTY_AGENTS: Final = ("curl/", "Wget/", "Mozilla/")
 
 
@@ -43,13 +43,12 @@ class MetricsApi:
         self._gate = gate
         self._readiness = readiness
         self._seconds = metrics.histogram(REQUEST_SECONDS)
-        self._kept: dict[str, tuple[int, int, Answer]] = {}
-        self._kept_bytes = 0
+        self._cached: dict[str, tuple[int, int, Answer]] = {}
+        self._cached_bytes = 0
 
     def app(self) -> web.Application:
-        """Return the application, health endpoints included."""
+        """Return the application."""
         app = web.Application()
-        add_health(app, self._readiness.checks())
         app.router.add_route("*", "/{path:.*}", self.handle)
         return app
 
@@ -60,19 +59,19 @@ class MetricsApi:
             response = self._respond(request)
         except Refusal as refusal:
             response = _refused(refusal)
-        except Exception:  # The boundary: a fault of ours costs one request.
+        except Exception:  # The boundary: a bug costs one request.
             log.exception("request failed", path=request.raw_path)
             response = _refused(Refusal(Reason.InternalError, "the adapter failed; see its log"))
         if self._gate.outdated(request.get_extra_info("ssl_object")):
-            response.force_close()  # Whoever comes again has to show a certificate anew.
+            response.force_close()  # The next connection has to present a certificate again.
         elapsed = time.perf_counter() - began
         self._seconds.labels(_api(request.raw_path), str(response.status)).observe(elapsed)
         return response
 
     def _respond(self, request: web.Request) -> web.Response:
-        self._gate.check(request.get_extra_info("peercert"))
+        self._gate.check(request.get_extra_info("peercert"), request.get_extra_info("ssl_object"))
         _check_form(request.method, request.headers.get("Accept", ""))
-        wanted = asked.parse(request.raw_path)
+        wanted = parse(request.raw_path)
         if isinstance(wanted.path, DiscoveryPath):
             given = Answer(body=BODIES[wanted.path])
         else:
@@ -83,30 +82,30 @@ class MetricsApi:
         headers = {"Warning": given.warning} if given.warning else None
         return web.Response(body=body, content_type=JSON, headers=headers)
 
-    def _metric(self, raw_path: str, wanted: Asked) -> Answer:
+    def _metric(self, raw_path: str, wanted: ApiRequest) -> Answer:
         if fault := self._readiness.pods_listed():
-            _query(wanted)  # What is not served at all is not found, however little is known.
+            _query(wanted)  # What is never served is not found, even now.
             raise Refusal(Reason.ServiceUnavailable, fault)
         if wanted.explain:
             return Answer(body=explain(self._view, _query(wanted)))
         return self._unchanged(raw_path) or self._answered(raw_path, _query(wanted))
 
     def _unchanged(self, raw_path: str) -> Answer | None:
-        """Return the former answer to the same URL while nothing has changed since."""
-        kept = self._kept.get(raw_path)
-        if kept is None:
+        """Return the previous answer to the same URL if nothing has changed since."""
+        cached = self._cached.get(raw_path)
+        if cached is None:
             return None
-        readings, pods, given = kept
+        readings, pods, given = cached
         same = readings == self._view.revision and pods == self._view.pods.revision
         return given if same and self._view.monotonic() < given.expires_at else None
 
     def _answered(self, raw_path: str, query: Query) -> Answer:
         given = answer(self._view, query)
-        # Counts what was written, replaced answers too: cheaper than sums, and errs to the safe side.
-        self._kept_bytes += len(raw_path) + len(given.body)
-        if self._kept_bytes > KEPT_BYTES:
-            self._kept, self._kept_bytes = {}, 0
-        self._kept[raw_path] = (self._view.revision, self._view.pods.revision, given)
+        # Replaced answers are still counted: cheaper than a sum, and errs on the safe side.
+        self._cached_bytes += len(raw_path) + len(given.body)
+        if self._cached_bytes > CACHED_BYTES:
+            self._cached, self._cached_bytes = {}, 0
+        self._cached[raw_path] = (self._view.revision, self._view.pods.revision, given)
         return given
 
 
@@ -114,8 +113,7 @@ def _refused(refusal: Refusal) -> web.Response:
     return web.Response(body=refusal.body(), status=refusal.code, content_type=JSON)
 
 
-@lru_cache(maxsize=1024)
-def _query(wanted: Asked) -> Query:
+def _query(wanted: ApiRequest) -> Query:
     path = wanted.path
     if isinstance(path, ExternalPath):
         raise Refusal(
@@ -124,7 +122,7 @@ def _query(wanted: Asked) -> Query:
             "no external metrics are configured",
         )
     if isinstance(path, DiscoveryPath):
-        raise TypeError("discovery has no values")
+        raise TypeError("a discovery path has no values")
     return check(path, wanted.objects, wanted.devices)
 
 
@@ -139,14 +137,29 @@ def _check_form(method: str, accept: str) -> None:
 
 @lru_cache(maxsize=256)
 def _accepts_json(accept: str) -> bool:
-    return any(part.partition(";")[0].strip() in _ACCEPTABLE for part in accept.split(","))
+    weights: dict[str, float] = {}
+    for part in accept.lower().split(","):
+        media, *parameters = (text.strip() for text in part.split(";"))
+        weights[media] = max(weights.get(media, 0.0), _weight(parameters))
+    return next((weights[media] for media in _ACCEPTABLE if media in weights), 0.0) > 0
 
 
-def _pretty(wanted: Asked, agent: str) -> bool:
+def _weight(parameters: Sequence[str]) -> float:
+    """Return how much a media type is wanted; what is no number does not restrict it."""
+    for parameter in parameters:
+        name, _, value = parameter.partition("=")
+        if name.strip() == "q":
+            try:
+                return float(value)
+            except ValueError:
+                return 1.0
+    return 1.0
+
+
+def _pretty(wanted: ApiRequest, agent: str) -> bool:
     return agent.startswith(_PRETTY_AGENTS) if wanted.pretty is None else wanted.pretty
 
 
-@lru_cache(maxsize=1024)
 def _api(raw_path: str) -> str:
     group = (*raw_path.partition("?")[0].split("/"), "", "", "")[2]
     return group if group in GROUPS else "other"

@@ -1,0 +1,150 @@
+"""How trust and our own certificate are renewed without a restart, whatever is in the files."""
+
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from adapter.api.authentication import FrontProxy, Gate
+from adapter.api.certificate import ServingCertificate, self_signed
+from adapter.settings import AdapterSettings
+from adapter.trust import Trust
+from slicewatch.kube.objects import ConfigMap, Metadata
+from testbed.cluster.pki import FRONT_PROXY_AUTHORITY, Pki
+from testbed.front_proxy import ApiPort
+
+PATH = "/apis/custom.metrics.k8s.io/v1beta2"
+
+
+def published(pki: Pki, **changed: str) -> ConfigMap:
+    data = {
+        "requestheader-client-ca-file": pki.front_proxy_ca.read_text(),
+        "requestheader-allowed-names": '["front-proxy-client"]',
+    }
+    return ConfigMap(metadata=Metadata(name="x"), data=data | changed)
+
+
+def test_the_published_configuration_is_read_and_a_faulty_one_changes_nothing(
+    tmp_path: Path,
+) -> None:
+    pki = Pki(tmp_path)
+    own = pki.issue("adapter", sans=["localhost"], client=False)
+    certificate = ServingCertificate(own.certificate, own.key)
+    gate = Gate(certificate)
+    trust = Trust(gate, AdapterSettings())
+    trust.published(None, published(pki))
+    good = gate.proxy
+    assert good is not None
+    assert good.allowed_names == ("front-proxy-client",)
+    for faulty in (
+        published(pki, **{"requestheader-allowed-names": "not a list"}),
+        published(pki, **{"requestheader-allowed-names": '{"a": 1}'}),
+        published(pki, **{"requestheader-client-ca-file": "not a certificate"}),
+        published(pki, **{"requestheader-client-ca-file": ""}),
+        None,
+    ):
+        trust.published(None, faulty)
+        assert gate.proxy == good
+
+
+def test_names_of_the_settings_override_those_of_the_cluster(tmp_path: Path) -> None:
+    pki = Pki(tmp_path)
+    certificate = self_signed(["localhost"], str(tmp_path / "own"))
+    gate = Gate(certificate)
+    chosen = AdapterSettings(requestheader_allowed_names=("aggregator",))
+    Trust(gate, chosen).published(None, published(pki))
+    assert gate.proxy is not None
+    assert gate.proxy.allowed_names == ("aggregator",)
+
+
+def test_an_authority_of_a_file_needs_no_cluster_and_is_read_again(tmp_path: Path) -> None:
+    first, second = Pki(tmp_path / "a"), Pki(tmp_path / "b")
+    bundle = tmp_path / "ca.crt"
+    bundle.write_text(first.front_proxy_ca.read_text())
+    certificate = self_signed(["localhost"], str(tmp_path / "own"))
+    gate = Gate(certificate)
+    trust = Trust(gate, AdapterSettings(requestheader_client_ca_file=str(bundle)))
+    assert not trust.from_cluster
+    trust.read_files()
+    assert gate.proxy == FrontProxy(authorities=first.front_proxy_ca.read_text())
+    bundle.unlink()
+    trust.read_files()
+    assert gate.proxy is not None
+    bundle.write_text(second.front_proxy_ca.read_text())
+    trust.read_files()
+    assert gate.proxy == FrontProxy(authorities=second.front_proxy_ca.read_text())
+
+
+async def test_a_replaced_serving_certificate_is_served_to_new_connections(tmp_path: Path) -> None:
+    port = ApiPort(tmp_path / "pki")
+    own = port.pki.issue("shown", sans=["127.0.0.1"], client=False)
+    certificate = ServingCertificate(own.certificate, own.key)
+    gate = Gate(certificate)
+    port.gate, port.api._gate = gate, gate
+    trust = Trust(gate, AdapterSettings())
+    trust.published(None, published(port.pki))
+    async with port.serving():
+        assert await port.status(port.front_proxy(), PATH) == 200
+        stranger = Pki(tmp_path / "stranger").issue("s", sans=["127.0.0.1"], client=False)
+        for old, new in ((own.certificate, stranger.certificate), (own.key, stranger.key)):
+            new.rename(old)
+        trust.read_files()
+        assert await port.status(port.front_proxy(), PATH) == 0
+        port.pki.issue("shown", sans=["127.0.0.1"], client=False)
+        trust.read_files()
+        assert await port.status(port.front_proxy(), PATH) == 200
+
+
+async def test_half_replaced_files_stop_neither_the_adapter_nor_a_change_of_trust(
+    tmp_path: Path,
+) -> None:
+    port = ApiPort(tmp_path / "pki")
+    own = port.pki.issue("shown", sans=["127.0.0.1"], client=False)
+    gate = Gate(ServingCertificate(own.certificate, own.key))
+    port.gate, port.api._gate = gate, gate
+    trust = Trust(gate, AdapterSettings())
+    trust.published(None, published(port.pki))
+    rotated = Pki(tmp_path / "rotated")
+    new = rotated.issue("front-proxy-client", ca=FRONT_PROXY_AUTHORITY)
+    async with port.serving():
+        key = own.key.read_bytes()
+        own.key.write_bytes(rotated.front_proxy_ca.read_bytes())
+        trust.published(None, published(rotated))
+        assert await port.status(port.front_proxy(), PATH) == 200
+        own.key.write_bytes(key)
+        trust.read_files()
+        assert await port.status(new, PATH) == 200
+        assert await port.status(port.front_proxy(), PATH) == 0
+
+
+@pytest.mark.parametrize("faulty", ["certificate", "authorities"])
+def test_a_lasting_fault_is_logged_once_and_what_was_trusted_stays(
+    tmp_path: Path, faulty: str
+) -> None:
+    pki = Pki(tmp_path / "pki")
+    own = pki.issue("shown", sans=["127.0.0.1"], client=False)
+    bundle = tmp_path / "ca.crt"
+    bundle.write_text(pki.front_proxy_ca.read_text())
+    gate = Gate(ServingCertificate(own.certificate, own.key))
+    trust = Trust(gate, AdapterSettings(requestheader_client_ca_file=str(bundle)))
+    trust.read_files()
+    before = gate.proxy
+    (own.key if faulty == "certificate" else bundle).write_text("nonsense")
+    with capture_logs() as logged:
+        for _ in range(3):
+            trust.read_files()
+    assert [entry["log_level"] for entry in logged] == ["warning"]
+    assert gate.proxy == before
+
+
+def test_faulty_authorities_do_not_hold_up_a_new_serving_certificate(tmp_path: Path) -> None:
+    pki = Pki(tmp_path / "pki")
+    own = pki.issue("shown", sans=["127.0.0.1"], client=False)
+    gate = Gate(ServingCertificate(own.certificate, own.key))
+    trust = Trust(gate, AdapterSettings())
+    trust.published(None, published(pki))
+    trust.published(None, published(pki, **{"requestheader-client-ca-file": "nonsense"}))
+    pki.issue("shown", sans=["127.0.0.1"], client=False)
+    with capture_logs() as logged:
+        trust.read_files()
+    assert [entry["log_level"] for entry in logged] == ["info"]
