@@ -1,6 +1,7 @@
 """Start of the exporter process, and the choice between the real driver and a simulated one."""
 
 import asyncio
+import gc
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -33,6 +34,8 @@ async def _main(settings: ExporterSettings, nvml: Nvml) -> None:
         if settings.kubelet_socket:
             kubelet = await stack.enter_async_context(Kubelet(Path(settings.kubelet_socket)))
         await stack.enter_async_context(exporting(settings, nvml, kubelet))
+        # What exists now stays: the collector need not look through it again and again.
+        gc.freeze()
         await asyncio.Event().wait()
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from exporter.measure.inventory import GpuState, Inventory
 from exporter.measure.plan import Plan
 from exporter.measure.row import METRICS, WINDOWED, Row, fillings
-from exporter.measure.windows import Matrix, Windows
+from exporter.measure.windows import Windows
 from exporter.nvml.protocol import Failed, Lost, Slot, Value
 from exporter.nvml.reader import Cycle
 from exporter.tenants.tenants import Holders
@@ -102,7 +102,7 @@ class Board:
             up += [self._is_up(state, now)] * len(state.rows)
         layout = self._lay_out(holders)
         self._sequence += 1
-        means = self._columns(self._windows.means(), up)
+        means, peaks = self._windowed(up)
         return layout, Snapshot(
             run=self.run,
             layout=layout.number,
@@ -112,11 +112,11 @@ class Board:
             ages=[None if row.at is None else now - row.at for row in rows],
             values=_values(rows, up, means),
             means=means,
-            peaks=self._columns(self._windows.peaks(), up),
+            peaks=peaks,
             tenants_age=holders.age_seconds,
         )
 
-    def _update(self, cycle: Cycle, devices: Sequence[Device]) -> None:
+    def _update(self, cycle: Cycle, devices: tuple[Device, ...]) -> None:
         rows = self._inventory.place(cycle.gpu, devices)
         for row, outcomes in zip(rows, cycle.readings, strict=True):
             plan = self._fillings[row.device.is_mig]
@@ -155,14 +155,20 @@ class Board:
         self._layout = layout
         return layout
 
-    def _columns(self, matrix: Matrix, up: Sequence[bool]) -> dict[str, Column]:
-        """Return a column per windowed metric, without what is not known."""
-        by_row = matrix[[row.slot for row in self._inventory.rows]]
-        by_row[~(np.isfinite(by_row) & np.asarray(up, dtype=bool)[:, None])] = np.nan
-        return {
-            metric.name: [None if value != value else value for value in column]
-            for metric, column in zip(WINDOWED, by_row.T.tolist(), strict=True)
-        }
+    def _windowed(self, up: Sequence[bool]) -> tuple[dict[str, Column], dict[str, Column]]:
+        """Return means and peaks, one column per windowed metric, without what is not known."""
+        by_row = self._windows.summary()[:, self._inventory.slots]
+        if not all(up):
+            by_row[:, ~np.asarray(up, dtype=bool)] = np.nan
+        means, peaks = by_row.transpose(0, 2, 1).tolist()
+        return _known(means), _known(peaks)
+
+
+def _known(columns: list[list[float]]) -> dict[str, Column]:
+    return {
+        metric.name: [value if value == value else None for value in column]
+        for metric, column in zip(WINDOWED, columns, strict=True)
+    }
 
 
 def _values(

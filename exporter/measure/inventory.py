@@ -5,8 +5,10 @@ It keeps its row when it does not answer any more, so that it is seen to be miss
 its MIG instances go with it, since nobody can say whether they still exist.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+import numpy as np
 
 from exporter.measure.row import Row
 from exporter.measure.windows import Windows
@@ -23,11 +25,13 @@ class GpuState:
     Attributes:
         found_at: monotonic seconds of the start of NVML that first found it: until its first pass
             that is all that is known of it, and no reason to call it down.
+        placed: the devices that the rows were last made for.
         silent: why it does not answer, in one word; empty while it does.
     """
 
     rows: list[Row]
     found_at: float
+    placed: tuple[Device, ...] = ()
     silent: str = ""
 
     def last_seen_at(self) -> float:
@@ -46,7 +50,7 @@ class Inventory:
 
     Attributes:
         gpus: all of them.
-        rows, devices: of all of them; the same objects until one comes, goes or changes.
+        rows, devices, slots: of all of them; the same objects until one comes, goes or changes.
     """
 
     def __init__(self, windows: Windows) -> None:
@@ -58,6 +62,7 @@ class Inventory:
         self.gpus: tuple[GpuState, ...] = ()
         self.rows: tuple[Row, ...] = ()
         self.devices: tuple[Device, ...] = ()
+        self.slots = np.array([], dtype=int)
 
     def begin(self, slots: Iterable[Slot], now: float) -> None:
         """Take what a start of NVML enumerates; a GPU that was known keeps its rows."""
@@ -65,7 +70,8 @@ class Inventory:
         found = {s.gpu.value.uuid: s.gpu.value for s in slots if isinstance(s.gpu, Value)}
         for uuid, gpu in found.items():
             if uuid in self._known:
-                self._known[uuid].rows[0].device = gpu
+                state = self._known[uuid]
+                state.rows[0].device, state.placed = gpu, ()
             else:
                 self._known[uuid] = GpuState([self._row(gpu)], now)
         refused = {index: _word(answer) for index, answer in answers}
@@ -86,7 +92,7 @@ class Inventory:
         self._silence(self._known[gpu.uuid], reason)
         self._arrange()
 
-    def place(self, gpu: Device, devices: Sequence[Device]) -> list[Row]:
+    def place(self, gpu: Device, devices: tuple[Device, ...]) -> list[Row]:
         """Return the rows of a GPU that answers, the GPU's first; those that are new are empty.
 
         What stays the same slice in the same place keeps its row, and the GPU always does.
@@ -94,11 +100,9 @@ class Inventory:
         state = self._known[gpu.uuid]
         state.silent = ""
         rows = state.rows
-        if len(rows) == len(devices) and all(
-            row.device is device or row.device == device
-            for row, device in zip(rows, devices, strict=True)
-        ):
+        if devices == state.placed:
             return rows
+        state.placed = devices
         rows[0].device = devices[0]
         kept = {row.device: row for row in rows}
         self._release(kept[device] for device in kept.keys() - set(devices))
@@ -117,7 +121,7 @@ class Inventory:
 
     def _silence(self, state: GpuState, reason: str) -> None:
         self._release(state.rows[1:])
-        state.rows, state.silent = state.rows[:1], reason
+        state.rows, state.placed, state.silent = state.rows[:1], (), reason
 
     def _arrange(self) -> None:
         states = (*self._known.values(), *self._unidentified.values())
@@ -126,6 +130,7 @@ class Inventory:
         devices = tuple(row.device for row in rows)
         if rows != self.rows or devices != self.devices:
             self.rows, self.devices = rows, devices
+            self.slots = np.array([row.slot for row in rows], dtype=int)
 
     def _row(self, device: Device) -> Row:
         if self._free_slots:

@@ -85,6 +85,7 @@ class Row:
         # starts anew while the process lives is a lie about the time before.
         self._totals: dict[int, float] = {}
         self._last: dict[int, Outcome[Any]] = {}
+        self._settled: Sequence[Outcome[Any] | None] | None = None
 
     def update(
         self,
@@ -103,10 +104,13 @@ class Row:
         elapsed = tick if self.at is None else min(at - self.at, LONGEST_ELAPSED_TICKS * tick)
         self.at = at
         changed = False
-        for index, outcome in enumerate(outcomes):
-            # Most of what is read stays as it was: memory for hours, clocks for seconds.
-            if outcome is not None and outcome != self._last.get(index):
-                changed |= self._change(index, plan[index], outcome, elapsed, windows, reject)
+        # Most of what is read stays as it was: memory for hours, clocks for seconds.
+        if outcomes != self._settled:
+            for index, outcome in enumerate(outcomes):
+                if outcome is not None and outcome != self._last.get(index):
+                    changed |= self._change(index, plan[index], outcome, elapsed, windows, reject)
+            known = len(self._last) == sum(outcome is not None for outcome in outcomes)
+            self._settled = outcomes if known else None
         windows.let_pass(self.slot, elapsed)
         return changed
 

@@ -90,20 +90,17 @@ class Windows:
         self._weights[buckets, slot, series] += share
         self._peaks[buckets, slot, series] = np.maximum(self._peaks[buckets, slot, series], value)
 
-    def means(self) -> Matrix:
-        """Return [slot, series]; NaN where the window holds nothing. Never above the peak."""
+    def summary(self) -> Matrix:
+        """Return means and peaks, [2, slot, series]; NaN where the window holds nothing."""
         self._count()
         weights = self._weights.sum(axis=0)
-        sums = self._sums.sum(axis=0)
-        means: Matrix = np.divide(sums, weights, out=np.full_like(sums, np.nan), where=weights > 0)
+        known = weights > 0
+        means, peaks = summary = np.full((2, *weights.shape), np.nan)
+        np.copyto(peaks, self._peaks.max(axis=0), where=known)
+        np.divide(self._sums.sum(axis=0), weights, out=means, where=known)
         # Rounding lifts the mean of a GPU that is always busy to 100.00000000000001 percent.
-        return np.minimum(means, self.peaks())
-
-    def peaks(self) -> Matrix:
-        """Return [slot, series]; -inf where the window holds nothing."""
-        self._count()
-        peaks: Matrix = self._peaks.max(axis=0)
-        return peaks
+        np.minimum(means, peaks, out=means)
+        return summary
 
     def _count(self) -> None:
         """Count what was collected into the current bucket."""

@@ -35,7 +35,7 @@ class Bench:
         return self.row.values[COLUMN[name]]
 
     def mean(self, name):
-        return self.windows.means()[0, SERIES[name]]
+        return self.windows.summary()[0, 0, SERIES[name]]
 
     def reason(self, name):
         return self.row.reasons[COLUMN[name]]
