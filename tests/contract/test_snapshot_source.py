@@ -334,7 +334,8 @@ async def test_a_flood_of_bad_lines_ends_the_stream_and_holds_nobody_up() -> Non
         await eventually(lambda: opened >= 2, "a second stream")
         state = source.streams[target]
         assert state.fault == f"{target}: 5 bad lines in a row"
-        assert state.rejected == 5 * (opened - 1) or state.rejected == 5 * opened
+        # The stream that is open now may be in the midst of its five.
+        assert 5 * (opened - 1) <= state.rejected <= 5 * opened
 
 
 async def test_an_answer_that_is_compressed_is_not_unpacked() -> None:
