@@ -345,6 +345,9 @@ def test_a_cluster_refuses_to_share_the_machine_with_another_kubelet(tmp_path: P
     with subprocess.Popen([stranger], stdout=subprocess.PIPE) as kubelet:
         assert kubelet.stdout is not None
         assert kubelet.stdout.readline() == b"waiting\n"
-        with pytest.raises(Unavailable, match=f"another kubelet runs here, process {kubelet.pid}"):
-            Cluster.start()
-        kubelet.terminate()
+        message = f"another kubelet is running here, process {kubelet.pid}"
+        try:
+            with pytest.raises(Unavailable, match=message):
+                Cluster.start()
+        finally:
+            kubelet.terminate()
