@@ -15,6 +15,7 @@ from bench.errors import BenchError
 from bench.processes import Child
 from bench.programs.adapter_server import Pods
 from bench.programs.static_server import Identity
+from testbed.api_server import free_port
 from testbed.cluster.pki import FRONT_PROXY_AUTHORITY, Pki
 
 START_SECONDS: Final = 30.0
@@ -102,7 +103,7 @@ async def adapter(
 ) -> AsyncIterator[RunningAdapter]:
     """Run an adapter process that knows these pods and follows these exporters."""
     trust = Trust(folder)
-    port, plain = processes.free_port(), processes.free_port()
+    port, plain = free_port(), free_port()
     file = folder / "pods.json"
     file.write_bytes(msgspec.json.encode(Pods(namespace=namespace, manifests=list(pods))))
     arguments = [

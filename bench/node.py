@@ -21,6 +21,7 @@ from simulator.clock import RealTimeClock
 from simulator.fleet import Fleet
 from simulator.node import SimulatedNode
 from slicewatch.wire.snapshot import decode
+from testbed.api_server import free_port
 from testbed.driver import build
 from testbed.driver.feeder import DriverFeed
 
@@ -151,7 +152,7 @@ async def exporter(
     program: tuple[str, ...] = ("cli", "exporter"),
 ) -> AsyncIterator[Exporter]:  # fmt: skip
     """Run an exporter process of a node until the body ends; ready when it begins."""
-    port = processes.free_port()
+    port = free_port()
     arguments = [*program, *of.flags(port, tick_seconds)]
     async with processes.running("exporter", arguments, folder, of.environment) as child:
         running = Exporter(child=child, url=f"http://127.0.0.1:{port}")

@@ -10,6 +10,7 @@ import msgspec
 
 from bench import processes
 from bench.programs.static_server import Identity, Page, Site
+from testbed.api_server import free_port
 
 START_SECONDS: Final = 10.0
 
@@ -19,7 +20,7 @@ async def static(
     pages: Mapping[str, Page], folder: Path, identity: Identity | None = None
 ) -> AsyncIterator[str]:
     """Serve pages by path from a process of its own; yield its base URL."""
-    port = processes.free_port()
+    port = free_port()
     file = folder / "site.json"
     site = Site(port=port, pages=dict(pages), identity=identity)
     file.write_bytes(msgspec.json.encode(site))

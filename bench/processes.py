@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import signal
-import socket
 import sys
 import time
 from asyncio.subprocess import PIPE, Process
@@ -120,13 +119,6 @@ async def running(
         child.require_alive()
     finally:
         await asyncio.shield(child.end())
-
-
-def free_port() -> int:
-    """Return a port of loopback that nobody listens on now."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port: int = listening.getsockname()[1]
-        return port
 
 
 async def until(

@@ -15,6 +15,7 @@ from bench.peer import static
 from bench.programs.static_server import Page
 from bench.report import Goal, Of, Row, Unit
 from bench.rounds import Comparison, alternately
+from testbed.api_server import free_port
 
 ROUNDS: Final = 7
 WORKERS: Final = 5
@@ -30,7 +31,7 @@ GOAL: Final = Goal(limit=0.5, of=Of.RATIO, least=True)
 
 async def measure(folder: Path) -> list[Row]:
     """Return times and rates of requests for pools of each size."""
-    port = processes.free_port()
+    port = free_port()
     nodes = len(population.by_node())
     exporters = [f"http://127.0.0.1:{port}/{number}" for number in range(nodes)]
     manifests = [pod.manifest() for pod in population.pods()]

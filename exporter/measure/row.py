@@ -46,21 +46,27 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """A probe and the cells of a row that its reading fills."""
+    """A probe and the cells of a row that its reading fills.
+
+    Attributes:
+        flows: each reading adds to what was before, even if it equals the last one.
+    """
 
     probe: Probe[Any]
     cells: tuple[Cell, ...]
+    flows: bool
 
-    @property
-    def flows(self) -> bool:
-        """Tell whether each reading adds to what was before, even if it equals the last one."""
-        return any(cell.accumulated or cell.metric.weight for cell in self.cells)
+    @classmethod
+    def of(cls, probe: Probe[Any], metrics: Sequence[Metric[Any]]) -> "Filling":
+        """Look up the places of a probe's metrics."""
+        cells = tuple(map(Cell.of, metrics))
+        return cls(probe, cells, any(cell.accumulated or cell.metric.weight for cell in cells))
 
 
 def fillings(plan: ScopePlan) -> tuple[Filling, ...]:
     """Return what each probe of a plan fills, in the plan's order."""
     return tuple(
-        Filling(probe, tuple(map(Cell.of, metrics)))
+        Filling.of(probe, metrics)
         for probe, metrics in zip(plan.probes, plan.metrics, strict=True)
     )
 

@@ -11,7 +11,6 @@ from testbed import require
 from testbed.binaries import Unavailable
 from testbed.driver import build, state
 from testbed.driver.state import StateFile
-from testbed.driver.worlds import driver_world
 
 SCENARIO = """
 nodes:
@@ -20,18 +19,6 @@ nodes:
 """
 NOT_LOADED, UNKNOWN, MISMATCH = 9, 999, 25
 TEAR_ATTEMPTS = 3000
-
-
-@pytest.fixture
-def world(tmp_path):
-    try:
-        made = driver_world(SCENARIO, tmp_path / "driver.state")
-    except Unavailable as why:
-        require.skip_or_fail(str(why))
-    made.advance(30)
-    made.nvml.start()
-    yield made
-    made.nvml.stop()
 
 
 def code_of(call, *arguments) -> int:

@@ -15,11 +15,8 @@ import pytest
 from exporter.nvml.enumeration import Enumeration
 from exporter.nvml.protocol import Driver, DriverUnavailableError, Value
 from exporter.nvml.real.returns import Return
-from testbed import require
-from testbed.binaries import Unavailable
 from testbed.driver import build
 from testbed.driver.state import SystemState
-from testbed.driver.worlds import driver_world
 
 SCENARIO = """
 nodes:
@@ -86,11 +83,9 @@ nvml.stop()
 
 
 @pytest.fixture
-def world(tmp_path):
-    try:
-        return driver_world(SCENARIO, tmp_path / "driver.state")
-    except Unavailable as why:
-        require.skip_or_fail(str(why))
+def world(driver):
+    """Not started: these tests are about the start."""
+    return driver
 
 
 def python(code, *arguments, **variables):

@@ -16,10 +16,7 @@ from slicewatch.catalog.memory import MEMORY
 from slicewatch.catalog.power import POWER, TEMPERATURE
 from slicewatch.catalog.readings import Memory, Temperature
 from slicewatch.catalog.utilization import UTILIZATION
-from testbed import require
-from testbed.binaries import Unavailable
 from testbed.driver.state import Sample
-from testbed.driver.worlds import driver_world
 
 SCENARIO = """
 nodes:
@@ -30,18 +27,6 @@ nodes:
 """
 WHOLE, PARTITIONED = 0, 1
 CYCLES = 5
-
-
-@pytest.fixture
-def world(tmp_path):
-    try:
-        made = driver_world(SCENARIO, tmp_path / "driver.state")
-    except Unavailable as why:
-        require.skip_or_fail(str(why))
-    made.advance(30)
-    made.nvml.start()
-    yield made
-    made.nvml.stop()
 
 
 def resolved(session):
