@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from slicewatch.catalog.model import Kind, Metric, Probe, Unit
+from slicewatch.catalog.model import Derived, Kind, Metric, Probe, Publish, Unit
 
 
 class CatalogError(ValueError):
@@ -43,12 +43,20 @@ class Catalog:
         return tuple(m for m in self.metrics if isinstance(m.origin, origins))
 
     def probes(self) -> tuple[Probe[Any], ...]:
-        """Return every probe that a metric is made from, once each."""
-        return tuple(dict.fromkeys(m.origin for m in self.metrics if isinstance(m.origin, Probe)))
+        """Return every probe that a metric is made or derived from, once each."""
+        return tuple(dict.fromkeys(probe for metric in self.metrics for probe in reads_of(metric)))
 
     def served(self) -> tuple[Metric[Any], ...]:
         """Return the metrics that the adapter serves."""
         return tuple(m for m in self.metrics if m.serve is not None)
+
+
+def reads_of(metric: Metric[Any]) -> tuple[Probe[Any], ...]:
+    """Return the probes that have to be read for a metric."""
+    origin = metric.origin
+    if isinstance(origin, Probe):
+        return (origin,)
+    return origin.reads if isinstance(origin, Derived) else ()
 
 
 # Names that users already had in their configuration: kept exactly, whatever the rules say.
@@ -79,9 +87,14 @@ def _broken_names(metric: Metric[Any]) -> Iterable[tuple[str, bool]]:
     )
     yield (
         "the unit comes last in the name",
-        unit is not Unit.NONE and name not in NAMES_OF_THE_USERS and unit not in units,
+        unit is not Unit.NONE and not _states_unit(name, unit) and unit not in units,
     )
     yield "a name that ends in a unit has that unit", units not in ([], [unit])
+
+
+def _states_unit(name: str, unit: Unit) -> bool:
+    """Tell whether a name is the users', or a percentage named as theirs are."""
+    return name in NAMES_OF_THE_USERS or (unit is Unit.PERCENT and name.endswith("_utilization"))
 
 
 def _broken_facts(metric: Metric[Any]) -> Iterable[tuple[str, bool]]:
@@ -95,6 +108,13 @@ def _broken_facts(metric: Metric[Any]) -> Iterable[tuple[str, bool]]:
     yield "a counter is never below 0", metric.kind is Kind.COUNTER and limits.low < 0
     yield "a histogram has buckets, others none", (metric.kind is Kind.HISTOGRAM) != bool(buckets)
     yield "buckets rise", list(buckets) != sorted(set(buckets))
+    yield (
+        "a labelled metric is neither windowed, served nor accumulated",
+        isinstance(metric.origin, Probe)
+        and bool(metric.labels)
+        and (metric.windowed or metric.serve is not None or metric.publish is not Publish.LATEST),
+    )
+    yield "a core metric is never optional", metric.core and metric.optional
     yield "only windowed metrics are served", metric.serve is not None and not metric.windowed
 
 

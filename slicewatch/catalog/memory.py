@@ -13,12 +13,19 @@ from slicewatch.catalog.model import (
     Stability,
     Unit,
 )
-from slicewatch.catalog.readings import Memory
+from slicewatch.catalog.readings.memory import Bar1Memory, Memory
 
 MEMORY: Final = Probe(
     name="memory",
     reading=Memory,
     scopes=frozenset({Scope.GPU, Scope.MIG}),
+    consistent=lambda r: r.consistent(),
+)
+BAR1: Final = Probe(
+    name="bar1_memory",
+    reading=Bar1Memory,
+    scopes=frozenset({Scope.GPU, Scope.MIG}),
+    interval_seconds=10,
     consistent=lambda r: r.consistent(),
 )
 
@@ -50,5 +57,33 @@ METRICS: Final = (
         windowed=True,
         stability=Stability.STABLE,
         serve=Serve(combine=Combine.MEAN, attribution=Attribution.OWN_PART),
+    ),
+    MEMORY.gauge(
+        "gpu_memory_free_bytes",
+        help="Device memory that is neither allocated nor reserved.",
+        unit=Unit.BYTES,
+        limits=BYTES,
+        value=lambda r: r.free_bytes,
+    ),
+    MEMORY.gauge(
+        "gpu_memory_reserved_bytes",
+        help="Device memory that the driver and the firmware keep for themselves.",
+        unit=Unit.BYTES,
+        limits=BYTES,
+        value=lambda r: r.reserved_bytes,
+    ),
+    BAR1.gauge(
+        "gpu_bar1_memory_used_bytes",
+        help="Mapped part of the window through which device memory is reached over PCIe.",
+        unit=Unit.BYTES,
+        limits=BYTES,
+        value=lambda r: r.used_bytes,
+    ),
+    BAR1.gauge(
+        "gpu_bar1_memory_total_bytes",
+        help="Size of the window through which device memory is reached over PCIe.",
+        unit=Unit.BYTES,
+        limits=BYTES,
+        value=lambda r: r.total_bytes,
     ),
 )

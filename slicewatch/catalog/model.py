@@ -4,7 +4,7 @@ A metric is made by a method of its origin, never by its constructor: only then 
 checker know the type of the reading that the ``value`` function receives, and sees a typo in it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
@@ -42,7 +42,9 @@ class Unit(StrEnum):
     JOULES = "joules"
     CELSIUS = "celsius"
     MEGAHERTZ = "mhz"
+    HERTZ = "hertz"
     SECONDS = "seconds"
+    BYTES_PER_SECOND = "bytes_per_second"
 
 
 class Stability(StrEnum):
@@ -93,14 +95,44 @@ class Label(StrEnum):
     NAMESPACE = "namespace"
     POD = "pod"
     CONTAINER = "container"
+    POD_UID = "pod_uid"
+    CLAIM = "claim"
+    CLAIM_NAMESPACE = "claim_namespace"
+    WORKLOAD_KIND = "workload_kind"
+    WORKLOAD = "workload"
     RESOURCE = "resource"
     REPLICA = "replica"
     PHASE = "phase"
+    XID = "xid"
+    CAUSE = "cause"
+    KIND = "kind"
+    SPAN = "span"
+    LINK = "link"
+    DIRECTION = "direction"
+    FAN = "fan"
+    MODE = "mode"
+    STATE = "state"
+    LIMIT = "limit"
+    ENGINE = "engine"
+    OBJECT = "object"
+    VERSION = "version"
+    VGPU = "vgpu"
+    VGPU_TYPE = "vgpu_type"
+    VM = "vm"
+    POLICY = "policy"
+    SOURCE = "source"
     METRIC = "metric"
     REASON = "reason"
     PROBE = "probe"
     API = "api"
     CODE = "code"
+    LOCATION = "location"
+    ACTION = "action"
+    AVAILABILITY = "availability"
+    ARCHITECTURE = "architecture"
+    CUDA_CAPABILITY = "cuda_capability"
+    NVML = "nvml"
+    CUDA = "cuda"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,9 +152,14 @@ PERCENT = Limits(low=0, high=100)
 BYTES = Limits(low=0, high=2**50)
 WATTS = Limits(low=0, high=20_000)
 CELSIUS = Limits(low=-50, high=150)
-MEGAHERTZ = Limits(low=0, high=10_000)
+MEGAHERTZ = Limits(low=0, high=20_000)
+HERTZ = Limits(low=0, high=20e9)
 COUNT = Limits(low=0, high=2**53)
 FLAG = Limits(low=0, high=1)
+RATIO = FLAG
+
+# What a labelled metric's value function returns: a number per text, or texts, of its labels.
+Labelled = Mapping[str, float | None] | Mapping[tuple[str, ...], float | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,10 +176,12 @@ class Metric(Generic[R]):
 
     Attributes:
         origin: what it comes from.
-        value: pure; reading in, value in ``unit`` out, None for "no sample".
+        value: pure; reading in, value in ``unit`` out, None for "no sample". Where there are
+            ``labels``, a mapping from their values; what it lacks has no series.
         weight: seconds that a reading covers, for window means; without it, or where it returns
             None, the time since the previous reading.
         core: always on ``/metrics``, whichever families the user chose.
+        optional: not on ``/metrics`` unless the user chose it by name: costly to read, or wide.
         windowed: mean and maximum over the window travel in the snapshot.
     """
 
@@ -152,7 +191,7 @@ class Metric(Generic[R]):
     unit: Unit
     origin: "Origin"
     scopes: frozenset[Scope]
-    value: Callable[[R], float | None] | None = None
+    value: Callable[[R], float | Labelled | None] | None = None
     weight: Callable[[R], float | None] | None = None
     labels: tuple[Label, ...] = ()
     limits: Limits = COUNT
@@ -160,6 +199,7 @@ class Metric(Generic[R]):
     windowed: bool = False
     stability: Stability = Stability.ALPHA
     core: bool = False
+    optional: bool = False
     serve: Serve | None = None
     buckets: tuple[float, ...] = ()
 
@@ -173,6 +213,7 @@ class Probe(Generic[R]):
         reading: the dataclass that it returns.
         scopes: the kinds of device that it can be read from.
         interval_seconds: shortest time between two reads; 0 means every tick.
+        optional: read only while one of its metrics is chosen.
         consistent: a reading that fails this is rejected as a whole.
     """
 
@@ -180,6 +221,7 @@ class Probe(Generic[R]):
     reading: type[R]
     scopes: frozenset[Scope]
     interval_seconds: float = 0
+    optional: bool = False
     consistent: Callable[[R], bool] | None = None
 
     def gauge(
@@ -189,18 +231,21 @@ class Probe(Generic[R]):
         help: str,  # noqa: A002 - Prometheus calls it so
         unit: Unit,
         limits: Limits,
-        value: Callable[[R], float | None],
+        value: Callable[[R], float | Labelled | None],
+        labels: tuple[Label, ...] = (),
         weight: Callable[[R], float | None] | None = None,
         publish: Publish = Publish.LATEST,
         windowed: bool = False,
         stability: Stability = Stability.ALPHA,
+        optional: bool = False,
         serve: Serve | None = None,
     ) -> Metric[R]:
         """Declare a gauge that is computed from this probe's reading."""
         return Metric(
             name=name, kind=Kind.GAUGE, help=help, unit=unit, origin=self, scopes=self.scopes,
-            value=value, weight=weight, limits=limits, publish=publish,
+            value=value, weight=weight, labels=labels, limits=limits, publish=publish,
             windowed=windowed or publish is Publish.WINDOW_MEAN, stability=stability, serve=serve,
+            optional=optional or self.optional,
         )  # fmt: skip
 
     def counter(
@@ -209,24 +254,47 @@ class Probe(Generic[R]):
         *,
         help: str,  # noqa: A002
         unit: Unit,
-        value: Callable[[R], float | None],
+        value: Callable[[R], float | Labelled | None],
+        labels: tuple[Label, ...] = (),
         publish: Publish = Publish.LATEST,
         limits: Limits = COUNT,
+        optional: bool = False,
     ) -> Metric[R]:
         """Declare a counter: NVML's own, or (ACCUMULATED) the sum of what each reading adds."""
         return Metric(
             name=name, kind=Kind.COUNTER, help=help, unit=unit, origin=self, scopes=self.scopes,
-            value=value, limits=limits, publish=publish,
+            value=value, labels=labels, limits=limits, publish=publish,
+            optional=optional or self.optional,
+        )  # fmt: skip
+
+    def info(
+        self,
+        name: str,
+        *,
+        help: str,  # noqa: A002
+        value: Callable[[R], Labelled | None],
+        labels: tuple[Label, ...],
+        optional: bool = False,
+    ) -> Metric[R]:
+        """Declare a family of constant 1 whose labels are facts that this probe reads."""
+        return Metric(
+            name=name, kind=Kind.INFO, help=help, unit=Unit.NONE, origin=self, scopes=self.scopes,
+            value=value, labels=labels, limits=FLAG, optional=optional or self.optional,
         )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derived(Generic[R]):
-    """What the exporter derives from more than one reading: identity, presence, tenants."""
+    """What the exporter derives from more than one reading: identity, presence, tenants.
+
+    Attributes:
+        reads: probes that it is derived from, beside what the metrics of other origins read.
+    """
 
     name: str
     reading: type[R]
     scopes: frozenset[Scope]
+    reads: tuple[Probe[Any], ...] = ()
 
     def gauge(
         self,
@@ -235,14 +303,31 @@ class Derived(Generic[R]):
         help: str,  # noqa: A002
         unit: Unit,
         limits: Limits,
-        value: Callable[[R], float | None],
+        value: Callable[[R], float | Labelled | None],
         labels: tuple[Label, ...] = (),
         core: bool = False,
+        optional: bool = False,
     ) -> Metric[R]:
         """Declare a gauge over what was derived."""
         return Metric(
             name=name, kind=Kind.GAUGE, help=help, unit=unit, origin=self, scopes=self.scopes,
-            value=value, labels=labels, limits=limits, core=core,
+            value=value, labels=labels, limits=limits, core=core, optional=optional,
+        )  # fmt: skip
+
+    def counter(
+        self,
+        name: str,
+        *,
+        help: str,  # noqa: A002
+        unit: Unit,
+        value: Callable[[R], float | Labelled | None],
+        labels: tuple[Label, ...] = (),
+        core: bool = False,
+    ) -> Metric[R]:
+        """Declare a counter that the exporter keeps while it lives."""
+        return Metric(
+            name=name, kind=Kind.COUNTER, help=help, unit=unit, origin=self, scopes=self.scopes,
+            value=value, labels=labels, core=core,
         )  # fmt: skip
 
     def info(self, name: str, *, help: str, labels: tuple[Label, ...]) -> Metric[R]:  # noqa: A002

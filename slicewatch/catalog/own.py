@@ -48,6 +48,18 @@ DRIVER_UP: Final = EXPORTER.metric(
     help="1 while NVML is initialised, or 0 with the reason.",
     labels=(Label.REASON,),
 )
+DRIVER_INFO: Final = EXPORTER.metric(
+    Kind.INFO,
+    "slicewatch_driver_info",
+    help="Versions of the driver, of NVML and of CUDA, while NVML is initialised.",
+    labels=(Label.DRIVER, Label.NVML, Label.CUDA),
+)
+RELEASED: Final = EXPORTER.metric(
+    Kind.GAUGE,
+    "slicewatch_released",
+    help="1 while NVML is stopped on request, so that GPUs can be reset; values are then stale.",
+    labels=(Label.REASON,),
+)
 TENANTS_AGE: Final = EXPORTER.metric(
     Kind.GAUGE,
     "slicewatch_tenants_age_seconds",
@@ -58,6 +70,17 @@ UNRESOLVED: Final = EXPORTER.metric(
     Kind.GAUGE,
     "slicewatch_unresolved_device_ids",
     help="Device ids allocated by the kubelet that match no device on this node.",
+)
+CONFIG_VALID: Final = EXPORTER.metric(
+    Kind.GAUGE,
+    "slicewatch_config_last_reload_successful",
+    help="1 if the files that take effect without a restart were all valid when last read.",
+)
+CONFIG_TIME: Final = EXPORTER.metric(
+    Kind.GAUGE,
+    "slicewatch_config_last_reload_success_timestamp_seconds",
+    help="When such a file last took effect, or was found valid again.",
+    unit=Unit.SECONDS,
 )
 REQUEST_SECONDS: Final = ADAPTER.metric(
     Kind.HISTOGRAM,
@@ -93,7 +116,7 @@ PODS_SYNCED: Final = ADAPTER.metric(
 )
 
 METRICS: Final = (
-    TICK_SECONDS, PROBE_SECONDS, PROBE_SUCCESS, SNAPSHOT_AGE, REJECTED, DRIVER_UP, TENANTS_AGE,
-    UNRESOLVED, REQUEST_SECONDS, EXPORTER_CONNECTED, EXPORTER_AGE,
+    TICK_SECONDS, PROBE_SECONDS, PROBE_SUCCESS, SNAPSHOT_AGE, REJECTED, DRIVER_UP, DRIVER_INFO, RELEASED,
+    TENANTS_AGE, UNRESOLVED, CONFIG_VALID, CONFIG_TIME, REQUEST_SECONDS, EXPORTER_CONNECTED, EXPORTER_AGE,
     REJECTED_LINES, PODS_SYNCED,
 )  # fmt: skip

@@ -1,12 +1,12 @@
-"""How busy a GPU is, and its clock rates."""
+"""How busy a GPU is."""
 
 from typing import Final
 
 from slicewatch.catalog.model import (
-    MEGAHERTZ,
     PERCENT,
     Attribution,
     Combine,
+    Metric,
     Probe,
     Publish,
     Scope,
@@ -14,17 +14,39 @@ from slicewatch.catalog.model import (
     Stability,
     Unit,
 )
-from slicewatch.catalog.readings import Clock, Utilization
+from slicewatch.catalog.readings.utilization import EngineRate, Utilization
 
-# NVML reports neither samples nor rates for a MIG instance, nor for a GPU in MIG mode.
+# Under MIG the driver has no samples: there it comes from GPM, where the GPU has that.
 UTILIZATION: Final = Probe(
     name="utilization",
     reading=Utilization,
-    scopes=frozenset({Scope.GPU}),
+    scopes=frozenset({Scope.GPU, Scope.MIG}),
     consistent=lambda r: r.consistent(),
 )
-SM_CLOCK: Final = Probe(name="sm_clock", reading=Clock, scopes=frozenset({Scope.GPU}))
-MEMORY_CLOCK: Final = Probe(name="memory_clock", reading=Clock, scopes=frozenset({Scope.GPU}))
+
+
+def _engine(name: str, *, optional: bool = False) -> Probe[EngineRate]:
+    # A probe for each, so that each that a board lacks has its own reason.
+    return Probe(name=name, reading=EngineRate, scopes=frozenset({Scope.GPU}), optional=optional)
+
+
+MEMORY_INTERFACE: Final = _engine("memory_interface")
+ENCODER: Final = _engine("encoder")
+DECODER: Final = _engine("decoder")
+JPEG: Final = _engine("jpeg", optional=True)
+OFA: Final = _engine("ofa", optional=True)
+
+
+def _rate(probe: Probe[EngineRate], text: str) -> Metric[EngineRate]:
+    return probe.gauge(
+        f"gpu_{probe.name}_utilization",
+        help=text,
+        unit=Unit.PERCENT,
+        limits=PERCENT,
+        value=lambda r: r.percent,
+        publish=Publish.WINDOW_MEAN,
+    )
+
 
 METRICS: Final = (
     UTILIZATION.gauge(
@@ -40,25 +62,17 @@ METRICS: Final = (
     ),
     UTILIZATION.counter(
         "gpu_busy_seconds_total",
-        help="Time during which at least one kernel ran on the device, summed over NVML's samples.",
+        help="Time during which at least one kernel ran on the device, as NVML's samples add up.",
         unit=Unit.SECONDS,
         value=lambda r: r.busy_seconds(),
         publish=Publish.ACCUMULATED,
     ),
-    SM_CLOCK.gauge(
-        "gpu_sm_clock_mhz",
-        help="Current clock of the streaming multiprocessors.",
-        unit=Unit.MEGAHERTZ,
-        limits=MEGAHERTZ,
-        value=lambda r: r.megahertz,
-        stability=Stability.STABLE,
+    _rate(
+        MEMORY_INTERFACE,
+        "Percentage of the window in which device memory was read or written, not how full it is.",
     ),
-    MEMORY_CLOCK.gauge(
-        "gpu_mem_clock_mhz",
-        help="Current clock of the device memory.",
-        unit=Unit.MEGAHERTZ,
-        limits=MEGAHERTZ,
-        value=lambda r: r.megahertz,
-        stability=Stability.STABLE,
-    ),
+    _rate(ENCODER, "Percentage of the window in which the video encoders (NVENC) worked."),
+    _rate(DECODER, "Percentage of the window in which the video decoders (NVDEC) worked."),
+    _rate(JPEG, "Percentage of the window in which the JPEG decoders (NVJPG) worked."),
+    _rate(OFA, "Percentage of the window in which the optical flow accelerator (NVOFA) worked."),
 )

@@ -12,6 +12,9 @@ from typing import Any
 from slicewatch.catalog.model import Kind, Metric, Unit
 from slicewatch.wire.snapshot import Column
 
+# Prepared texts of one family: what a node has at a time, with room for what comes and goes.
+MOST_VARIANTS = 1000
+
 
 class Format(Enum):
     """What a scraper can receive; the value is the content type."""
@@ -58,45 +61,84 @@ def header(metric: Metric[Any], form: Format) -> str:
     name, kind = metric.name, str(metric.kind)
     if form is Format.TEXT:
         kind = "gauge" if metric.kind is Kind.INFO else kind
-        return f"# HELP {name} {_help(metric.help)}\n# TYPE {name} {kind}\n"
+        return f"# HELP {name} {help_text(metric.help, form)}\n# TYPE {name} {kind}\n"
     family = name.removesuffix("_total") if metric.kind is Kind.COUNTER else name
     family = family.removesuffix("_info") if metric.kind is Kind.INFO else family
     lines = f"# TYPE {family} {kind}\n"
     if metric.unit is not Unit.NONE and family.endswith(f"_{metric.unit}"):
         lines += f"# UNIT {family} {metric.unit}\n"
-    return f"{lines}# HELP {family} {_escaped(metric.help)}\n"
+    return f"{lines}# HELP {family} {help_text(metric.help, form)}\n"
 
 
-def _help(text: str) -> str:
+def help_text(text: str, form: Format) -> str:
+    """Return a help text, escaped as the format wants it."""
+    if form is Format.OPEN_METRICS:
+        return _escaped(text)
     return text.replace("\\", r"\\").replace("\n", r"\n")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """One family over the rows of a layout: one prepared prefix per row, None for no series."""
+    """One family over the rows of a layout.
 
-    metric: Metric[Any]
-    prefixes: tuple[str | None, ...]
+    Args:
+        labels: the label text of each row, None for no series.
+    """
 
-    @classmethod
-    def prepare(cls, metric: Metric[Any], labels: Sequence[str | None]) -> "Family":
-        """Join the metric's name and each row's label text."""
-        prefixes = (None if text is None else f"{metric.name}{text} " for text in labels)
-        return cls(metric=metric, prefixes=tuple(prefixes))
+    def __init__(self, metric: Metric[Any], labels: Sequence[str | None]) -> None:
+        self.metric = metric
+        self._labels = tuple(labels)
+        # By the text of the family's own labels, made when a column with it first comes.
+        self._prefixes: dict[str, tuple[str | None, ...]] = {}
 
-    def lines(self, column: Column) -> str:
+    def lines(self, column: Column, own_labels: str = "") -> str:
         """Return the lines of the known values, without a header.
 
         Neither None nor NaN, the one value that differs from itself, is written: this is the last
         place that every value passes.
+
+        Args:
+            column: a value per row.
+            own_labels: what the series has beside the row's labels, as ``labels_text`` gives it.
         """
+        prefixes = self._prefixes.get(own_labels) or self._prepare(own_labels)
         return "".join(
             [
                 f"{prefix}{value}\n"
-                for prefix, value in zip(self.prefixes, column, strict=True)
+                for prefix, value in zip(prefixes, column, strict=True)
                 if prefix is not None and value is not None and value == value
             ]
         )
+
+    def _prepare(self, own_labels: str) -> tuple[str | None, ...]:
+        # Columns come and go, with the instances of a vGPU host for example.
+        if len(self._prefixes) >= MOST_VARIANTS:
+            self._prefixes.clear()
+        name = self.metric.name
+        prefixes = tuple(
+            None if text is None else f"{name}{joined(text, own_labels)} " for text in self._labels
+        )
+        self._prefixes[own_labels] = prefixes
+        return prefixes
+
+
+def joined(labels: str, more: str) -> str:
+    """Join two label texts into one."""
+    if len(more) <= len("{}"):
+        return labels
+    return f"{labels[:-1]},{more[1:]}" if len(labels) > len("{}") else more
+
+
+# By family: pairs of the series' own label text and the column.
+Grouped = Mapping[str, Sequence[tuple[str, Column]]]
+
+
+def by_family(columns: Mapping[str, Column]) -> Grouped:
+    """Group columns by the family that their keys name."""
+    grouped: dict[str, list[tuple[str, Column]]] = {}
+    for key, column in columns.items():
+        name, brace, labels = key.partition("{")
+        grouped.setdefault(name, []).append((brace + labels, column))
+    return grouped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,14 +148,19 @@ class Page:
     families: tuple[Family, ...]
     constant: Mapping[Format, str]
 
-    def render(self, columns: Mapping[str, Column], form: Format) -> bytes:
-        """Return the exposition; OpenMetrics still lacks its ``# EOF``."""
+    def render(self, columns: Grouped, form: Format) -> str:
+        """Return the exposition; OpenMetrics still lacks its ``# EOF``.
+
+        Args:
+            columns: see ``by_family``.
+            form: what the scraper can receive.
+        """
         parts = [self.constant[form]]
         for family in self.families:
-            column = columns.get(family.metric.name)
-            if column is not None and (lines := family.lines(column)):
+            found = columns.get(family.metric.name, ())
+            if lines := "".join([family.lines(column, own) for own, column in found]):
                 parts += (header(family.metric, form), lines)
-        return "".join(parts).encode()
+        return "".join(parts)
 
 
 def constant_text(families: Iterable[tuple[Family, Column]]) -> dict[Format, str]:

@@ -5,6 +5,7 @@ import inspect
 import pytest
 
 from slicewatch.catalog import CATALOG, index, model
+from slicewatch.catalog.index import reads_of
 from slicewatch.catalog.model import (
     Kind,
     Label,
@@ -28,7 +29,17 @@ CONFIGURED_BY_USERS = {
     "gpu_sm_clock_mhz": Unit.MEGAHERTZ,
     "gpu_mem_clock_mhz": Unit.MEGAHERTZ,
 }
-SUFFIXES = {"_bytes", "_watts", "_joules", "_celsius", "_seconds", "_ratio", "_mhz"}
+SUFFIXES = {
+    "_bytes",
+    "_watts",
+    "_joules",
+    "_celsius",
+    "_seconds",
+    "_ratio",
+    "_mhz",
+    "_bytes_per_second",
+    "_hertz",
+}
 
 
 @pytest.fixture(params=CATALOG.metrics, ids=lambda metric: metric.name)
@@ -50,8 +61,8 @@ def test_only_counters_end_in_total_and_only_info_families_in_info(metric):
     assert metric.name.endswith("_info") == (metric.kind is Kind.INFO)
 
 
-def test_percent_is_kept_for_the_names_that_users_configured(metric):
-    assert metric.unit is not Unit.PERCENT or metric.name in CONFIGURED_BY_USERS
+def test_percent_is_kept_for_utilization_as_users_configured_it(metric):
+    assert (metric.unit is Unit.PERCENT) == metric.name.endswith("_utilization")
 
 
 def test_our_own_metrics_and_no_others_carry_our_name(metric):
@@ -80,7 +91,8 @@ def test_a_metric_says_what_it_describes(metric):
 
 
 def test_a_value_is_computed_by_us_unless_the_family_is_constant_or_held_elsewhere(metric):
-    held_elsewhere = metric.kind is Kind.INFO or isinstance(metric.origin, Own)
+    constant = metric.kind is Kind.INFO and not isinstance(metric.origin, Probe)
+    held_elsewhere = constant or isinstance(metric.origin, Own)
     assert (metric.value is None) == held_elsewhere
 
 
@@ -126,11 +138,11 @@ def test_lookup_is_by_name_and_iteration_in_the_order_of_declaration():
         CATALOG["gpu_imagined"]
 
 
-def test_each_probe_is_listed_once_and_makes_at_least_one_metric():
+def test_each_probe_is_listed_once_and_at_least_one_metric_needs_it():
     probes = CATALOG.probes()
     assert len({probe.name for probe in probes}) == len(probes)
-    made_from = [m.origin for m in CATALOG.of(Probe)]
-    assert set(probes) == set(made_from)
+    assert set(probes) == {probe for metric in CATALOG for probe in reads_of(metric)}
+    assert {m.origin for m in CATALOG.of(Probe)} <= set(probes)
 
 
 def test_metrics_are_found_by_the_class_of_their_origin():

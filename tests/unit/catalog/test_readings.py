@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slicewatch.catalog import CATALOG
-from slicewatch.catalog.readings import LONGEST_PERIOD_US, Memory, Utilization
+from slicewatch.catalog.readings.memory import Memory
+from slicewatch.catalog.readings.utilization import LONGEST_PERIOD_US, Utilization
 
 PERCENTS = st.integers(0, 100)
 

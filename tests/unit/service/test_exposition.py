@@ -15,6 +15,7 @@ from slicewatch.service.exposition import (
     Family,
     Format,
     Page,
+    by_family,
     constant_text,
     header,
     labels_text,
@@ -47,7 +48,7 @@ def parsed(text, form):
 
 
 def page_of(metrics, rows=ROWS):
-    families = tuple(Family.prepare(metric, rows) for metric in metrics)
+    families = tuple(Family(metric, rows) for metric in metrics)
     return Page(families=families, constant=dict.fromkeys(Format, ""))
 
 
@@ -59,7 +60,7 @@ def test_what_is_rendered_is_read_back_and_absent_rows_have_no_line(form, data):
     columns = {m.name: [data.draw(values_of(m)) for _ in serials] for m in metrics}
 
     page = page_of(metrics, [labels_text([("serial", serial)]) for serial in serials])
-    text = page.render(columns, form).decode()
+    text = page.render(by_family(columns), form)
 
     expected = {
         (name, (("serial", serial),)): float(value)
@@ -73,7 +74,7 @@ def test_what_is_rendered_is_read_back_and_absent_rows_have_no_line(form, data):
 @pytest.mark.parametrize("form", Format)
 @pytest.mark.parametrize("value", [None, math.nan, np.nan])
 def test_a_value_that_is_unknown_has_no_line(form, value):
-    text = page_of([GAUGE]).render({GAUGE.name: [value, 40.0, value]}, form).decode()
+    text = page_of([GAUGE]).render(by_family({GAUGE.name: [value, 40.0, value]}), form)
     assert parsed(text, form) == {(GAUGE.name, (("gpu", "1"),)): 40.0}
     assert "nan" not in text.lower()
 
@@ -81,35 +82,35 @@ def test_a_value_that_is_unknown_has_no_line(form, value):
 @pytest.mark.parametrize("form", Format)
 def test_a_family_without_values_has_no_header_either(form):
     page = page_of([GAUGE, COUNTER])
-    assert page.render({GAUGE.name: [None] * 3}, form) == b""
+    assert page.render(by_family({GAUGE.name: [None] * 3}), form) == ""
 
 
 def test_zero_is_a_value():
-    text = page_of([GAUGE]).render({GAUGE.name: [0.0, 0, None]}, Format.TEXT).decode()
+    text = page_of([GAUGE]).render(by_family({GAUGE.name: [0.0, 0, None]}), Format.TEXT)
     assert set(parsed(text, Format.TEXT).values()) == {0.0}
     assert text.count("\n") == 4
 
 
 def test_a_number_of_numpy_is_written_as_the_number():
-    lines = Family.prepare(GAUGE, ['{gpu="0"}']).lines([np.float64(41.5)])
+    lines = Family(GAUGE, ['{gpu="0"}']).lines([np.float64(41.5)])
     assert lines == 'gpu_temperature_celsius{gpu="0"} 41.5\n'
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_no_digit_of_a_value_is_lost(value):
-    lines = Family.prepare(GAUGE, ['{gpu="0"}']).lines([value])
+    lines = Family(GAUGE, ['{gpu="0"}']).lines([value])
     assert float(lines.split()[-1]) == value
 
 
 def test_a_row_where_the_metric_does_not_apply_has_no_series():
-    family = Family.prepare(GAUGE, ['{gpu="0"}', None])
+    family = Family(GAUGE, ['{gpu="0"}', None])
     assert family.lines([40.0, 41.0]) == 'gpu_temperature_celsius{gpu="0"} 40.0\n'
 
 
 @pytest.mark.parametrize("column", [[], [1.0, 2.0, 3.0, 4.0]])
 def test_a_column_of_another_length_is_an_error(column):
     with pytest.raises(ValueError, match="zip"):
-        Family.prepare(GAUGE, ROWS).lines(column)
+        Family(GAUGE, ROWS).lines(column)
 
 
 @pytest.mark.parametrize(
@@ -130,21 +131,23 @@ def test_quotes_backslashes_and_line_breaks_are_escaped(value, written):
 @given(board=label_values, serial=label_values)
 def test_any_label_value_is_read_back_to_the_letter(form, board, serial):
     labels = (("board", board), ("serial", serial))
-    text = page_of([GAUGE], [labels_text(labels)]).render({GAUGE.name: [1.0]}, form).decode()
+    text = page_of([GAUGE], [labels_text(labels)]).render(by_family({GAUGE.name: [1.0]}), form)
     assert parsed(text, form) == {(GAUGE.name, labels): 1.0}
 
 
 @pytest.mark.parametrize("form", Format)
 def test_an_empty_label_is_the_same_as_none(form):
     assert labels_text([("pod", ""), ("gpu", "0")]) == '{gpu="0"}'
-    text = page_of([GAUGE], [labels_text([("pod", "")])]).render({GAUGE.name: [1.0]}, form)
-    assert parsed(text.decode(), form) == {(GAUGE.name, ()): 1.0}
+    text = page_of([GAUGE], [labels_text([("pod", "")])]).render(
+        by_family({GAUGE.name: [1.0]}), form
+    )
+    assert parsed(text, form) == {(GAUGE.name, ()): 1.0}
 
 
 @pytest.mark.parametrize("metric", DEVICE_METRICS, ids=lambda m: m.name)
 @pytest.mark.parametrize("form", Format)
 def test_parsers_see_the_declared_type_help_and_unit(metric, form):
-    text = header(metric, form) + Family.prepare(metric, ['{gpu="0"}']).lines([1.0])
+    text = header(metric, form) + Family(metric, ['{gpu="0"}']).lines([1.0])
     (family,) = read_text(text) if form is Format.TEXT else read_open(text + "# EOF\n")
     assert family.type == metric.kind
     assert family.documentation == metric.help
@@ -155,7 +158,7 @@ def test_parsers_see_the_declared_type_help_and_unit(metric, form):
 
 
 def test_an_info_family_is_a_gauge_in_text_and_an_info_in_open_metrics():
-    families = [(Family.prepare(INFO, ['{serial="7"}']), [1.0])]
+    families = [(Family(INFO, ['{serial="7"}']), [1.0])]
     text = constant_text(families)
     assert "# TYPE gpu_info gauge\n" in text[Format.TEXT]
     assert "# TYPE gpu info\n" in text[Format.OPEN_METRICS]
@@ -175,13 +178,13 @@ def test_text_has_no_unit_lines():
 
 
 def test_constant_families_come_first_and_in_both_formats():
-    constant = constant_text([(Family.prepare(INFO, ['{serial="7"}']), [1.0])])
-    page = Page(families=(Family.prepare(GAUGE, ROWS),), constant=constant)
+    constant = constant_text([(Family(INFO, ['{serial="7"}']), [1.0])])
+    page = Page(families=(Family(GAUGE, ROWS),), constant=constant)
     for form in Format:
-        text = page.render({GAUGE.name: [40.0, 41.0, 42.0]}, form).decode()
+        text = page.render(by_family({GAUGE.name: [40.0, 41.0, 42.0]}), form)
         assert text.startswith(constant[form])
         assert len(parsed(text, form)) == 4
 
 
 def test_a_constant_family_without_rows_is_left_out():
-    assert constant_text([(Family.prepare(INFO, []), [])]) == dict.fromkeys(Format, "")
+    assert constant_text([(Family(INFO, []), [])]) == dict.fromkeys(Format, "")

@@ -1,13 +1,4 @@
-"""What one NVML read returns, as plain data.
-
-Units are part of the field names and are NVML's own: the catalog converts to what we publish, so
-that a reading can be compared with ``nvidia-smi`` digit by digit. No reading carries a sentinel:
-a value that NVML marks as not available is an ``Unsupported`` outcome, or ``None`` where the
-field allows it.
-
-They are structs because hundreds are created in every tick, and a frozen dataclass takes several
-times as long to create; they never go over a wire.
-"""
+"""How busy a GPU was, from the driver's buffered samples."""
 
 import msgspec
 
@@ -25,16 +16,22 @@ class Utilization(msgspec.Struct, frozen=True, gc=False):
     time since the previous sample. ``since_us`` is the last sample's timestamp of the previous
     read; the first read of a session has none and gives its first sample no weight.
 
+    Where the driver has no such samples, as under MIG, there is one at most, whose percentage comes
+    from counters and is exact over its whole period.
+
     Attributes:
-        samples: pairs of (CPU timestamp in microseconds, percent 0-100), oldest first.
+        samples: pairs of (timestamp in microseconds, percent 0-100), oldest first; the clock is
+            the CPU's, or for counters one that never goes back.
         since_us: where the first sample's period begins, or None.
         current_percent: the driver's own current rate, read only when ``samples`` is empty: on
             some boards the buffer runs dry while a GPU idles.
+        longest_period_us: a longer time between two samples is unknown.
     """
 
-    samples: tuple[tuple[int, int], ...]
+    samples: tuple[tuple[int, float], ...]
     since_us: int | None
     current_percent: int | None = None
+    longest_period_us: int = LONGEST_PERIOD_US
 
     def consistent(self) -> bool:
         """Tell whether every rate is a percentage; a driver in trouble reports anything."""
@@ -59,55 +56,18 @@ class Utilization(msgspec.Struct, frozen=True, gc=False):
             return busy / sum(period for period, _ in periods)
         return None if self.current_percent is None else float(self.current_percent)
 
-    def _periods(self) -> list[tuple[int, int]]:
+    def _periods(self) -> list[tuple[int, float]]:
         """Return (length in microseconds, percent) of every period that a sample covers."""
         periods = []
         before = self.since_us
         for at, percent in self.samples:
-            if before is not None and 0 < at - before <= LONGEST_PERIOD_US:
+            if before is not None and 0 < at - before <= self.longest_period_us:
                 periods.append((at - before, percent))
             before = at
         return periods
 
 
-class Memory(msgspec.Struct, frozen=True, gc=False):
-    """Frame buffer of a GPU or a MIG instance (nvmlMemory_v2_t).
+class EngineRate(msgspec.Struct, frozen=True, gc=False):
+    """How busy one engine was, by the driver's own sampling period (1/6 s to 1 s by product)."""
 
-    ``used_bytes`` is what is allocated, excluding ``reserved_bytes``, which the driver keeps.
-    """
-
-    total_bytes: int
-    free_bytes: int
-    used_bytes: int
-    reserved_bytes: int
-
-    def consistent(self) -> bool:
-        """Tell whether the parts fit into the whole."""
-        parts = (self.free_bytes, self.used_bytes, self.reserved_bytes)
-        if min(parts) < 0 or self.total_bytes <= 0 or self.reserved_bytes > self.total_bytes:
-            return False
-        return self.free_bytes + self.used_bytes <= self.total_bytes
-
-
-class Power(msgspec.Struct, frozen=True, gc=False):
-    """Power draw of the whole board."""
-
-    draw_milliwatts: int
-
-
-class Energy(msgspec.Struct, frozen=True, gc=False):
-    """Energy used by the board since the driver was loaded (not since boot)."""
-
-    used_millijoules: int
-
-
-class Temperature(msgspec.Struct, frozen=True, gc=False):
-    """Temperature of the GPU die."""
-
-    celsius: int
-
-
-class Clock(msgspec.Struct, frozen=True, gc=False):
-    """Current frequency of one clock domain."""
-
-    megahertz: int
+    percent: int
