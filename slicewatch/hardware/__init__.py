@@ -5,7 +5,9 @@ What varies between two boards of one model, or with the driver, does not belong
 
 from slicewatch.hardware.gpus import MODELS, model_named
 from slicewatch.hardware.layout import PlacedInstance, gpu_instance_id, placements_for
+from slicewatch.hardware.limits import BoardLimits
 from slicewatch.hardware.model import (
+    Architecture,
     GpuModel,
     HardwareError,
     MigProfile,
@@ -14,6 +16,8 @@ from slicewatch.hardware.model import (
 
 __all__ = [
     "MODELS",
+    "Architecture",
+    "BoardLimits",
     "GpuModel",
     "HardwareError",
     "MigProfile",

@@ -4,8 +4,11 @@ Pure data: nothing here reads a device. Sizes are bytes, powers watts, clocks MH
 """
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import NamedTuple
 
+from slicewatch.hardware.limits import BoardLimits
+from slicewatch.hardware.links import BoardLinks
 from slicewatch.suggestion import choices
 
 MEBIBYTE = 2**20
@@ -21,6 +24,20 @@ class Placement(NamedTuple):
 
     start: int
     size: int
+
+
+class Architecture(StrEnum):
+    """Generation of a GPU, oldest first."""
+
+    VOLTA = "volta"
+    TURING = "turing"
+    AMPERE = "ampere"
+    ADA = "ada"
+    HOPPER = "hopper"
+    BLACKWELL = "blackwell"
+
+
+SINCE_ADA = frozenset({Architecture.ADA, Architecture.HOPPER, Architecture.BLACKWELL})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +73,14 @@ class GpuModel:
         reserved_bytes: what the driver keeps of it; depends on the driver, good to about a third.
         idle_power_watts: drawn with no kernel running; depends on the server, good to about a
             third.
+        limits: of heat, power and clocks.
+        links: PCIe and NVLink.
         compute_slices, memory_slices: of a GPU in MIG mode; 0 without MIG.
     """
 
     name: str
     nvml_name: str
+    architecture: Architecture
     sm_count: int
     memory_bytes: int
     reserved_bytes: int
@@ -69,6 +89,8 @@ class GpuModel:
     idle_sm_clock_mhz: int
     max_sm_clock_mhz: int
     max_memory_clock_mhz: int
+    limits: BoardLimits
+    links: BoardLinks
     compute_slices: int = 0
     memory_slices: int = 0
     mig_profiles: tuple[MigProfile, ...] = ()
@@ -77,6 +99,21 @@ class GpuModel:
     def supports_mig(self) -> bool:
         """Tell whether the GPU can be partitioned."""
         return bool(self.mig_profiles)
+
+    @property
+    def averages_power(self) -> bool:
+        """Tell whether the driver's power draw is the mean of a second; on GA100 it is not."""
+        return self.architecture in SINCE_ADA
+
+    @property
+    def states_margins(self) -> bool:
+        """Tell whether thresholds are stated as margins (T.Limit), not as temperatures."""
+        return self.architecture in SINCE_ADA
+
+    @property
+    def gpm(self) -> bool:
+        """Tell whether the driver can count what parts of the GPU are busy (``nvmlGpm…``)."""
+        return self.architecture in {Architecture.HOPPER, Architecture.BLACKWELL}
 
     def profile(self, name: str) -> MigProfile:
         """Return the MIG profile of that name.

@@ -15,6 +15,12 @@ def test_every_model_that_users_plan_with_is_there():
     }  # fmt: skip
 
 
+def test_gpm_came_with_hopper():
+    assert {model.name for model in MODELS.values() if model.gpm} == {
+        "H100-80GB", "H200-141GB", "B200",
+    }  # fmt: skip
+
+
 def test_only_data_centre_gpus_from_ampere_on_have_mig():
     names = {model.name for model in MIG_MODELS}
     assert names == {"A30", "A100-40GB", "A100-80GB", "H100-80GB", "H200-141GB", "B200"}
