@@ -1,13 +1,20 @@
 """HTTP servers: start, stop, health endpoints. Handlers only serve what is ready."""
 
+import contextlib
+import errno
 import re
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from aiohttp import web
+
+from slicewatch.service.connections import Connections, Tls, most_connections
+from slicewatch.service.tasks import background
+
+BACKLOG = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,45 +48,97 @@ _ADDRESS = re.compile(
 
 @asynccontextmanager
 async def serving(
-    app: web.Application, address: Address, tls: ssl.SSLContext | None = None
+    app: web.Application,
+    address: Address,
+    tls: ssl.SSLContext | Tls | None = None,
+    *,
+    most: int | None = None,
 ) -> AsyncIterator[Address]:
     """Serve ``app`` while the body runs; yield its address (port 0 picks a free one).
+
+    Args:
+        app: what is served.
+        address: where.
+        tls: None for plain HTTP; a function is asked anew for each connection.
+        most: how many connections there may be; by default half of the file descriptors.
 
     Raises:
         OSError: the address is taken or belongs to another machine.
     """
-    # Users with many groups and long selectors exceed aiohttp's defaults (128 headers, 8 kB
-    # lines). Go clients keep an idle connection for 90 s: the server has to wait longer.
-    runner = web.AppRunner(
-        app,
-        access_log=None,
-        handle_signals=False,
-        max_line_size=65_536,
-        max_field_size=65_536,
-        max_headers=4_096,
-        keepalive_timeout=120.0,
-        shutdown_timeout=2,
-    )
+    runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=2)
     await runner.setup()
+    with contextlib.ExitStack() as sockets:
+        try:
+            listening = [sockets.enter_context(one) for one in _listen(address)]
+            for one in listening:
+                one.setblocking(False)
+            async with _accepting(runner, listening, tls, most or most_connections()):
+                yield Address(address.host, listening[0].getsockname()[1])
+        finally:
+            await runner.cleanup()
+
+
+@asynccontextmanager
+async def _accepting(
+    runner: web.AppRunner,
+    listening: Iterable[socket.socket],
+    tls: ssl.SSLContext | Tls | None,
+    most: int,
+) -> AsyncIterator[None]:
+    if runner.server is None:
+        raise RuntimeError("the runner is not set up")
+    source = tls if callable(tls) else lambda: tls
+    connections = Connections(runner.server, source, most)
     try:
-        await _site(runner, address, tls).start()
-        yield Address(address.host, runner.addresses[0][1])
-    finally:
-        await runner.cleanup()
+        async with background(*(("accept", connections.accept(one)) for one in listening)):
+            yield
+    except BaseExceptionGroup as group:
+        # What the body raised is not to come out as a group because we have tasks.
+        raise group.exceptions[0] if len(group.exceptions) == 1 else group from None
 
 
-def _site(runner: web.AppRunner, address: Address, tls: ssl.SSLContext | None) -> web.BaseSite:
+def _listen(address: Address) -> list[socket.socket]:
+    """Return sockets that listen on every address of the host's name that this machine has."""
     if address.host == "" and socket.has_dualstack_ipv6():
-        # One socket for both families: the loop would bind two, and port 0 would become two ports.
-        listening = socket.create_server(
-            ("", address.port), family=socket.AF_INET6, dualstack_ipv6=True
+        # One socket for both families: two would be two ports where port 0 asks for any.
+        dual = socket.create_server(
+            ("", address.port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=BACKLOG
         )
-        return web.SockSite(runner, listening, ssl_context=tls)
-    return web.TCPSite(runner, address.host or None, address.port, ssl_context=tls)
+        return [dual]
+    found = socket.getaddrinfo(
+        address.host or None, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )
+    places = list(dict.fromkeys((family, place) for family, _, _, _, place in found))
+    listening: list[socket.socket] = []
+    with contextlib.ExitStack() as on_error:
+        for number, (family, place) in enumerate(places, start=1):
+            try:
+                made = socket.create_server(place, family=family, backlog=BACKLOG)
+            except OSError as error:
+                last = number == len(places) and not listening
+                if last or error.errno not in _NOT_OURS:
+                    raise
+                continue
+            listening.append(on_error.enter_context(made))
+        on_error.pop_all()
+    return listening
+
+
+# The name resolves to an address, or a family, that this machine lacks.
+_NOT_OURS = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 
 
 Check = Callable[[], str | None]
 """Returns what is wrong, or None. Never waits."""
+
+
+def is_health(request: web.Request) -> bool:
+    """Tell whether a request is for an endpoint of ``add_health``, which the kubelet asks."""
+    resource = request.match_info.route.resource
+    return resource is not None and resource.canonical in HEALTH_PATHS
+
+
+HEALTH_PATHS = ("/livez", "/readyz", "/readyz/{check}")
 
 
 def add_health(app: web.Application, ready: Mapping[str, Check]) -> None:
@@ -103,6 +162,5 @@ def add_health(app: web.Application, ready: Mapping[str, Check]) -> None:
             return web.Response(text="ok\n")
         return web.Response(status=500 if faults else 200, text="\n".join(lines) + "\n")
 
-    app.router.add_get("/livez", livez)
-    app.router.add_get("/readyz", readyz)
-    app.router.add_get("/readyz/{check}", readyz)
+    for path, handler in zip(HEALTH_PATHS, (livez, readyz, readyz), strict=True):
+        app.router.add_get(path, handler)

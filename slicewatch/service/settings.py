@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
-import yaml
 
+from slicewatch.service.documents import DocumentError, parse_json, parse_yaml
 from slicewatch.suggestion import closest, did_you_mean
 
 ENVIRONMENT_PREFIX = "SLICEWATCH_"
@@ -232,12 +232,15 @@ def _from_file(path: Path, known: Sequence[Field], faults: list[str]) -> dict[st
     try:
         text = path.read_text(encoding="utf-8")
         # YAML does not allow tabs, with which JSON may be indented.
-        content = msgspec.json.decode(text) if path.suffix == ".json" else yaml.safe_load(text)
+        content = parse_json(text) if path.suffix == ".json" else parse_yaml(text)
     except OSError as error:
         faults.append(f"file {path}: cannot be read: {error.strerror}")
         return {}
-    except (yaml.YAMLError, msgspec.DecodeError, UnicodeDecodeError) as error:
-        faults.append(f"file {path}: neither YAML nor JSON: {' '.join(str(error).split())}")
+    except UnicodeDecodeError as error:
+        faults.append(f"file {path}: not text in UTF-8: {error}")
+        return {}
+    except DocumentError as error:
+        faults.append(f"file {path}: {error}")
         return {}
     if content is None:
         return {}

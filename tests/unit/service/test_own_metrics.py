@@ -22,6 +22,7 @@ def touched(origin):
         get = {
             Kind.COUNTER: metrics.counter,
             Kind.GAUGE: metrics.gauge,
+            Kind.INFO: metrics.gauge,
             Kind.HISTOGRAM: metrics.histogram,
         }[metric.kind]
         held = get(metric)
@@ -49,7 +50,7 @@ def test_every_declared_metric_is_rendered_as_declared(origin, open_metrics):
     families = read(touched(origin), open_metrics=open_metrics)
     for metric in declared(origin):
         family = families[metric.name.removesuffix("_total")]
-        assert family.type == metric.kind
+        assert family.type == (Kind.GAUGE if metric.kind is Kind.INFO else metric.kind)
         assert family.documentation == metric.help
         assert len(family.samples) >= 1
         assert set(family.samples[0].labels) - {"le"} == set(metric.labels)
@@ -98,3 +99,19 @@ def test_asking_for_another_kind_than_declared_is_an_error():
 def test_asking_for_a_metric_of_another_process_is_an_error():
     with pytest.raises(KeyError, match="slicewatch_adapter_pods_synced"):
         OwnMetrics(own.EXPORTER).gauge(own.PODS_SYNCED)
+
+
+def test_open_metrics_says_since_when_something_counts_and_text_does_not():
+    metrics = touched(own.EXPORTER)
+    for open_metrics in (True, False):
+        text = metrics.render(open_metrics=open_metrics).decode()
+        for name in ("slicewatch_rejected_readings_created", f"{own.TICK_SECONDS.name}_created"):
+            assert (f"\n{name}" in text) is open_metrics
+
+
+def test_open_metrics_says_the_unit_that_a_name_ends_with(origin):
+    text = touched(origin).render(open_metrics=True).decode()
+    for metric in declared(origin):
+        family = metric.name.removesuffix("_total")
+        says = f"# UNIT {family} {metric.unit}\n" in text
+        assert says == bool(metric.unit and family.endswith(f"_{metric.unit}"))

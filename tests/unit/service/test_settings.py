@@ -195,9 +195,9 @@ def test_a_directory_in_place_of_a_file_is_a_fault(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [
-        ("broken.yaml", b"metrics: [a", "neither YAML nor JSON"),
-        ("broken.json", b'{"metrics": [', "neither YAML nor JSON"),
-        ("latin.yaml", "node: M\u00fcnchen".encode("latin-1"), "neither YAML nor JSON"),
+        ("broken.yaml", b"metrics: [a", "not YAML"),
+        ("broken.json", b'{"metrics": [', "not JSON"),
+        ("latin.yaml", "node: M\u00fcnchen".encode("latin-1"), "not text in UTF-8"),
         ("list.yaml", b"- metrics\n", "must map names to settings, not list"),
         ("text.json", b'"metrics"', "must map names to settings, not str"),
     ],
