@@ -129,7 +129,8 @@ class FakeKube:
         key = (kind.plural, namespace, metadata["name"])
         if key in self._bodies:
             raise errors.ConflictError(f"create {'/'.join(key)}: 409 it already exists")
-        metadata["uid"] = str(uuid.uuid4())
+        # An API server makes its own; here a simulation may have told it to others already.
+        metadata.setdefault("uid", str(uuid.uuid4()))
         whole |= {"apiVersion": kind.api_version, "kind": kind.name}
         return msgspec.convert(self._store(key, whole, Change.ADDED), kind.type)
 
@@ -189,7 +190,8 @@ class FakeKube:
 
 
 def _takes(selection: Selection, body: dict[str, Any]) -> bool:
-    return selection.takes(msgspec.convert(body["metadata"], Metadata))
+    node = body.get("spec", {}).get("nodeName", "")
+    return selection.takes(msgspec.convert(body["metadata"], Metadata), node)
 
 
 def _merged(target: object, patch: object) -> Any:  # noqa: ANN401 - any JSON

@@ -76,16 +76,21 @@ class PodStatus(msgspec.Struct, frozen=True, kw_only=True):
     phase: str = ""
 
 
-class Pod(Object, frozen=True, kw_only=True):
-    """A pod."""
+class PodIdentity(Object, frozen=True, kw_only=True):
+    """Who a pod is and whether it still runs, for readers who do not ask what it requests."""
 
-    spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
     @property
     def finished(self) -> bool:
         """Tell whether it has ended for good and no longer uses anything."""
         return self.status.phase in {"Succeeded", "Failed"}
+
+
+class Pod(PodIdentity, frozen=True, kw_only=True):
+    """A pod."""
+
+    spec: PodSpec = PodSpec()
 
 
 class ConfigMap(Object, frozen=True, kw_only=True):
@@ -130,12 +135,46 @@ class EndpointSlice(Object, frozen=True, kw_only=True, rename="camel"):
     ports: tuple[EndpointPort, ...] | None = None
 
 
+class DeviceAttribute(msgspec.Struct, frozen=True, kw_only=True):
+    """An attribute of a device. Those that are not text (numbers, versions) are empty here."""
+
+    string: str = ""
+
+
+class PublishedDevice(msgspec.Struct, frozen=True, kw_only=True):
+    """A device as its DRA driver offers it; attributes without a domain are of the driver's."""
+
+    name: str
+    attributes: dict[str, DeviceAttribute] = {}
+
+
+class ResourcePool(msgspec.Struct, frozen=True, kw_only=True):
+    """The pool that a slice is part of; slices of an older generation no longer count."""
+
+    name: str
+    generation: int
+
+
+class ResourceSliceSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """Some of the devices of a pool."""
+
+    driver: str
+    pool: ResourcePool
+    devices: tuple[PublishedDevice, ...] = ()
+
+
+class ResourceSlice(Object, frozen=True, kw_only=True):
+    """What a DRA driver offers of one node, or a part of it."""
+
+    spec: ResourceSliceSpec
+
+
 O = TypeVar("O", bound=Object)  # noqa: E741 - O for object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind(Generic[O]):
-    """Where the API server serves a namespaced kind of object, and what it is decoded into."""
+    """Where the API server serves a kind of object, and what it is decoded into."""
 
     type: type[O]
     name: str
@@ -156,9 +195,14 @@ class Kind(Generic[O]):
 
 
 POD: Final = Kind(type=Pod, name="Pod", plural="pods")
+POD_IDENTITY: Final = Kind(type=PodIdentity, name="Pod", plural="pods")
+NODE_METADATA: Final = Kind(type=Object, name="Node", plural="nodes")
 CONFIG_MAP: Final = Kind(type=ConfigMap, name="ConfigMap", plural="configmaps")
 ENDPOINT_SLICE: Final = Kind(
     type=EndpointSlice, name="EndpointSlice", plural="endpointslices", group="discovery.k8s.io"
+)
+RESOURCE_SLICE: Final = Kind(
+    type=ResourceSlice, name="ResourceSlice", plural="resourceslices", group="resource.k8s.io"
 )
 
 
@@ -169,24 +213,33 @@ class Selection:
     Attributes:
         namespace: empty for all namespaces.
         name: of a single object, as a field selector.
+        node: of pods and resource slices, the node that they are on, as a field selector. The
+            list comes from the API server's cache and may be a little old: a DaemonSet that starts
+            on every node at once must not read the whole store for each of them.
         labels: that objects must carry.
     """
 
     namespace: str = ""
     name: str = ""
+    node: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
 
     def query(self) -> dict[str, str]:
-        """Return the query parameters for a list or watch."""
+        """Return the query parameters for a list or watch, which has a version of its own."""
         labels = ",".join(f"{key}={value}" for key, value in sorted(self.labels.items()))
-        chosen = {"labelSelector": labels}
-        chosen["fieldSelector"] = f"metadata.name={self.name}" if self.name else ""
+        fields = {"metadata.name": self.name, "spec.nodeName": self.node}
+        chosen = {
+            "labelSelector": labels,
+            "fieldSelector": ",".join(f"{key}={value}" for key, value in fields.items() if value),
+            "resourceVersion": "0" if self.node else "",
+        }
         return {key: value for key, value in chosen.items() if value}
 
-    def takes(self, metadata: Metadata) -> bool:
-        """Tell whether it includes an object."""
+    def takes(self, metadata: Metadata, node: str = "") -> bool:
+        """Tell whether it includes an object that is on ``node``."""
         return (
             self.namespace in {"", metadata.namespace}
             and self.name in {"", metadata.name}
+            and self.node in {"", node}
             and all(metadata.labels.get(key) == value for key, value in self.labels.items())
         )

@@ -85,6 +85,16 @@ def test_a_selection_and_its_query_choose_the_same_objects() -> None:
     assert Selection().query() == {}
 
 
+def test_the_selection_of_a_node_takes_what_is_on_it_from_the_cache_of_the_server() -> None:
+    chosen = Selection(node="n1")
+    assert chosen.query() == {"fieldSelector": "spec.nodeName=n1", "resourceVersion": "0"}
+    named = Selection(name="a", node="n1").query()
+    assert named["fieldSelector"] == "metadata.name=a,spec.nodeName=n1"
+    assert chosen.takes(Metadata(name="a"), "n1")
+    assert not chosen.takes(Metadata(name="a"), "n2")
+    assert not chosen.takes(Metadata(name="a"))
+
+
 @pytest.mark.parametrize(
     ("code", "kind"),
     [

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from slicewatch.kube.objects import Pod
+from slicewatch.kube.objects import PodIdentity
 
 # Controllers that create ReplicaSets, by the label that tells their revisions apart.
 REVISION_LABELS: Final = {
@@ -21,7 +21,7 @@ class Workload:
     name: str
 
 
-def workload(pod: Pod) -> Workload:
+def workload(pod: PodIdentity) -> Workload:
     """Return the workload of a pod.
 
     All ReplicaSets of a Deployment are one workload, so that a rollout does not turn its old and
