@@ -32,7 +32,7 @@ def driver_at(story: Story, at: float, *, version: str, cuda: str) -> Driver:
     """Return the driver at that moment, where ``version`` is the one it began with."""
     changes: list[tuple[float, bool]] = []
     loaded = matches = True
-    for occurrence in story.occurrences(0.0, at):
+    for occurrence in story.occurrences(0.0, at, (DriverGone, DriverVersion)):
         fault = occurrence.fault
         if isinstance(fault, DriverGone):
             loaded = loaded and not occurrence.holds(at)

@@ -13,3 +13,7 @@ class ScenarioError(ValueError):
         super().__init__(f"{where}: {what}")
         self.where = where
         self.what = what
+
+
+class NotSupportedError(Exception):
+    """What a GPU cannot tell, for its model or its mode; NVML says ``NOT_SUPPORTED``."""

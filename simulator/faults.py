@@ -7,10 +7,13 @@ for a moment of it stays true.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeVar, get_args
 
-from simulator.scenario import Ecc, Fault, GpuFault, Xid
+from simulator.scenario import Fault, GpuFault, Momentary
 
 NEVER = math.inf
+
+F = TypeVar("F", bound=GpuFault)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +52,17 @@ class Injection:
                 return
             number += 1
 
+    def begun(self, until: float) -> int:
+        """Return how often it has begun by a moment; costs the same however often that is."""
+        every = self.fault.every or 0
+        number = math.ceil((min(until, self._cleared) - self._first) / every) if every else 0
+        while number >= 0:
+            begin = self._first + number * every
+            if begin <= until and begin < self._cleared:
+                return number + 1
+            number -= 1
+        return 0
+
     def next_change(self, after: float) -> float:
         """Return when it next begins or ends, or NEVER."""
         until = max(after, self._first) + (self.fault.every or 0)
@@ -56,7 +70,7 @@ class Injection:
         return min((time for time in times if time > after), default=NEVER)
 
     def _end(self, begin: float) -> float:
-        if isinstance(self.fault, Xid | Ecc):
+        if isinstance(self.fault, Momentary):
             return begin
         if self.fault.lasts is None:
             return self._cleared
@@ -81,15 +95,37 @@ class Story:
             if injection is None or one is injection:
                 one.clear(now)
 
-    def occurrences(self, since: float, until: float) -> list[Occurrence]:
+    def occurrences(
+        self, since: float, until: float, kinds: tuple[type[Fault], ...] = get_args(Fault)
+    ) -> list[Occurrence]:
         """Return what begins up to ``until`` and is not long over by ``since``, in order."""
-        found = [time for one in self._injections for time in one.occurrences(since, until)]
+        found = [
+            time
+            for one in self._injections
+            if isinstance(one.fault, kinds)
+            for time in one.occurrences(since, until)
+        ]
         return sorted(found, key=lambda time: time.begin)
 
     def current(self, at: float, gpu: int) -> list[Fault]:
         """Return the faults that a GPU or its node has at that time, the oldest first."""
         current = [time for time in self.occurrences(at, at) if time.holds(at)]
         return [time.fault for time in current if _concerns(time.fault, gpu)]
+
+    def begun(self, kind: type[F], gpu: int, since: float, until: float) -> list[tuple[F, int]]:
+        """Return the faults of a kind that a GPU has, and how often each began in that time.
+
+        Args:
+            kind: the class.
+            gpu: index on the node.
+            since: not included, unless it is the beginning of the fleet.
+            until: included.
+        """
+        return [
+            (one.fault, one.begun(until) - (one.begun(since) if since > 0 else 0))
+            for one in self._injections
+            if isinstance(one.fault, kind) and one.fault.gpu == gpu
+        ]
 
     def next_change(self, after: float, gpu: int | None = None) -> float:
         """Return when anything next begins or ends, for one GPU or for all, or NEVER."""

@@ -2,35 +2,35 @@
 
 What is read here is what a driver would answer, nonsense included while a ``garbage`` fault
 lasts; the truth behind it is in ``simulator.truth``. Every read is a moment of its own.
-
-The model of a board is deliberately simple: power rises linearly with load from idle to the
-limit; the die warms with the mean power of the last minute; clocks are either idle or full.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final
 
+from simulator import garbage
+from simulator.board_state import BoardState
 from simulator.clock import Clock
 from simulator.driver import Driver
-from simulator.load import value_at
-from simulator.scenario import SAMPLE_PERIOD_SECONDS, SAMPLES_KEPT
+from simulator.errors import NotSupportedError
+from simulator.gpm import GpmCounters, GpmQuantity, GpmSample
+from simulator.links import Links
+from simulator.memory_errors import MemoryErrors
+from simulator.process_samples import NotedSample, ProcessRing, ProcessSample
+from simulator.processes import Process, ProcessTable
+from simulator.scenario import GpuGroup
+from simulator.sensors import Sensors
+from simulator.stage import GpuState, MigDevice, Stage
 from simulator.tenancy import Tenancy
-from simulator.timeline import GpuState, GpuTimeline, MigDevice, Stage
+from simulator.timeline import GpuTimeline
+from simulator.utilization_samples import UtilizationRing, newest_period
+from simulator.vgpu import LicenseState, VgpuHost, license_at
+from slicewatch.catalog.readings.memory import Bar1Memory
 from slicewatch.hardware import GpuModel
+from slicewatch.hardware.features import bar1_bytes
 
-INLET_CELSIUS = 27
-RISE_AT_FULL_POWER_CELSIUS = 45
-WARMING_SECONDS = 60.0
-
-SAMPLE_PERIOD_US: Final = round(SAMPLE_PERIOD_SECONDS * 1e6)
-
-# Values seen from real drivers and libraries: sentinels for "not available" taken at face value.
-GARBAGE_CELSIUS: Final = 4_278_190_080
-GARBAGE_PERCENT: Final = 9_223_372_036_854_775_807
-GARBAGE_WORD: Final = 2**32 - 1
-GARBAGE_LONG: Final = 2**64 - 1
+# Of the order that boards show for each context.
+BAR1_BYTES_OF_PROCESS: Final = 2 * 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,16 +41,6 @@ class MemoryState:
     free_bytes: int
     used_bytes: int
     reserved_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Process:
-    """A process that holds memory on a GPU; the instances are None without MIG."""
-
-    pid: int
-    used_bytes: int
-    gpu_instance_id: int | None = None
-    compute_instance_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +69,17 @@ class SimulatedGpu:
         identity: Identity,
         model: GpuModel,
         timeline: GpuTimeline,
+        group: GpuGroup,
+        vgpus: Sequence[Tenancy],
         clock: Clock,
         driver: Callable[[float], Driver],
+        errors: MemoryErrors,
+        setup: BoardState,
+        links: Links,
     ) -> None:
+        self.errors = errors
+        self.setup = setup
+        self.links = links
         self.identity = identity
         self.uuid = identity.uuid
         self.index = identity.index
@@ -89,6 +87,24 @@ class SimulatedGpu:
         self.timeline = timeline
         self._clock = clock
         self._driver = driver
+        self._license = group.license
+        self.sharing = group.sharing
+        self._processes = ProcessTable(timeline.uuid, group.sharing)
+        self.gpm = GpmCounters(timeline)
+        self.sensors = Sensors(model, timeline, clock=clock, driver=driver)
+        self.vgpu_host = (
+            VgpuHost(
+                vgpus,
+                scheduler=group.scheduler,
+                timeline=timeline,
+                clock=clock,
+                awake=self._awake_since,
+            )
+            if vgpus
+            else None
+        )
+        self._utilization = UtilizationRing(timeline, epoch_us=clock.epoch_us)
+        self._ring = ProcessRing(timeline, self._processes, epoch_us=clock.epoch_us)
 
     @property
     def stage(self) -> Stage:
@@ -140,7 +156,7 @@ class SimulatedGpu:
         stage = self.stage
         if stage.garbage:
             return _garbage_memory(self.model.memory_bytes)
-        used = sum(self._used(stage, uuid) for uuid in stage.tenants)
+        used = sum(self._processes.used_bytes(stage, uuid) for uuid in stage.tenants)
         return _memory(self.model.memory_bytes, used, self.model.reserved_bytes)
 
     def mig_memory(self, device: MigDevice) -> MemoryState:
@@ -148,65 +164,66 @@ class SimulatedGpu:
         stage = self.stage
         if stage.garbage:
             return _garbage_memory(device.profile.memory_bytes)
-        return _memory(device.profile.memory_bytes, self._used(stage, device.uuid), 0)
+        used = self._processes.used_bytes(stage, device.uuid)
+        return _memory(device.profile.memory_bytes, used, 0)
+
+    def bar1(self, device: MigDevice | None = None) -> Bar1Memory:
+        """Return the BAR1 window of the GPU, or of one of its MIG devices."""
+        stage = self.stage
+        profile = None if device is None else device.profile
+        total = bar1_bytes(self.model, profile)
+        processes = sum(
+            device is None or process.gpu_instance_id == device.gpu_instance_id
+            for process in self._processes.running(stage)
+        )
+        used = min(BAR1_BYTES_OF_PROCESS * processes, total)
+        window = Bar1Memory(total_bytes=total, free_bytes=total - used, used_bytes=used)
+        return garbage.instead_of(window) if stage.garbage else window
 
     @property
     def power_milliwatts(self) -> int:
-        """Power that the board draws."""
-        now = self._clock.now()
-        stage = self.timeline.stage(now)
-        if stage.garbage:
-            return GARBAGE_WORD
-        return round(1000 * self._watts(value_at(stage.work, now)))
+        """Power draw as the driver measures it on such a board."""
+        return self.sensors.power_milliwatts
 
     @property
     def energy_millijoules(self) -> int:
         """Energy since the driver was loaded."""
-        now = self._clock.now()
-        if self.timeline.stage(now).garbage:
-            return GARBAGE_LONG
-        return round(1000 * self.joules(now))
+        return self.sensors.energy_millijoules
 
     def joules(self, at: float) -> float:
         """Return the true energy since the driver was loaded, at a moment."""
-        since = self._driver(at).loaded_at
-        busy = self.timeline.work_seconds(at) - self.timeline.work_seconds(since)
-        idle = self.model.idle_power_watts
-        return idle * (at - since) + (self.model.max_power_watts - idle) * busy
+        return self.sensors.joules(at)
 
     @property
     def temperature_celsius(self) -> int:
         """Temperature of the die."""
-        now = self._clock.now()
-        if self.timeline.stage(now).garbage:
-            return GARBAGE_CELSIUS
-        busy = self.timeline.busy_seconds(self.uuid, (max(0.0, now - WARMING_SECONDS), now))[-1]
-        power = self._watts(busy / WARMING_SECONDS) / self.model.max_power_watts
-        return round(INLET_CELSIUS + RISE_AT_FULL_POWER_CELSIUS * power)
+        return self.sensors.temperature_celsius
 
     @property
     def sm_clock_mhz(self) -> int:
-        """Clock of the streaming multiprocessors: idle, or full as soon as anything runs."""
-        now = self._clock.now()
-        stage = self.timeline.stage(now)
-        if stage.garbage:
-            return GARBAGE_WORD
-        works = value_at(stage.work, now) > 0
-        return self.model.max_sm_clock_mhz if works else self.model.idle_sm_clock_mhz
+        """Clock of the streaming multiprocessors."""
+        return self.sensors.sm_clock_mhz
 
     @property
     def memory_clock_mhz(self) -> int:
-        """Clock of the memory; always the full one."""
-        return GARBAGE_WORD if self.stage.garbage else self.model.max_memory_clock_mhz
+        """Clock of the memory."""
+        return self.sensors.memory_clock_mhz
 
     @property
     def current_utilization(self) -> int:
         """Percent of the last complete sample period in which a kernel ran."""
         now = self._clock.now()
         if self.timeline.stage(now).garbage:
-            return GARBAGE_PERCENT
-        last = self._last_sample(now)
-        return self._percents(last - 1, last)[0] if last > 0 else 0
+            return garbage.PERCENT
+        return self._utilization.newest(now)
+
+    def current_activity(self, part: GpmQuantity) -> int:
+        """Return the percent of the last complete sample period in which a part was busy."""
+        now = self._clock.now()
+        if self.timeline.stage(now).garbage:
+            return garbage.WORD
+        period = newest_period(now)
+        return round(100 * self.gpm.mean(self.uuid, part, *period)) if period else 0
 
     def utilization_samples(self, since_us: int | None = None) -> tuple[tuple[int, int], ...]:
         """Return the buffered samples that are newer than a timestamp, oldest first.
@@ -215,47 +232,69 @@ class SimulatedGpu:
         starts empty when the driver is loaded or the GPU comes back, and keeps the newest ones.
         """
         now = self._clock.now()
-        last = self._last_sample(now)
-        period = SAMPLE_PERIOD_US
-        awake = max(self._driver(now).loaded_at, self.timeline.awake_since(now))
-        first = max(last - SAMPLES_KEPT, -int(-awake * 1e6 // period))
-        if since_us is not None:
-            first = max(first, (since_us - self._clock.epoch_us) // period)
-        if first >= last:
-            return ()
-        stamps = (self._clock.epoch_us + number * period for number in range(first + 1, last + 1))
+        samples = self._utilization.samples(now, awake=self._awake_since(now), since_us=since_us)
         if self.timeline.stage(now).garbage:
-            return tuple((stamp, GARBAGE_PERCENT) for stamp in stamps)
-        return tuple(zip(stamps, self._percents(first, last), strict=True))
+            return tuple((stamp, garbage.PERCENT) for stamp, _ in samples)
+        return samples
 
     @property
     def processes(self) -> tuple[Process, ...]:
         """Return the processes that hold memory, by rising pid."""
-        stage = self.stage
-        instances = {d.uuid: (d.gpu_instance_id, d.compute_instance_id) for d in stage.devices}
-        found = [
-            Process(tenancy.pid, tenancy.memory_bytes, *instances.get(uuid, (None, None)))
-            for uuid, tenants in ({} if stage.halted else stage.tenants).items()
-            for tenancy in tenants
-        ]
-        return tuple(sorted(found, key=lambda process: process.pid))
+        return self._processes.running(self.stage)
 
-    def _watts(self, work: float) -> float:
-        idle = self.model.idle_power_watts
-        return idle + (self.model.max_power_watts - idle) * work
+    @property
+    def mps_server_pid(self) -> int | None:
+        """Process id of the server of MPS; None without MPS."""
+        return self._processes.server_pid
 
-    def _used(self, stage: Stage, uuid: str) -> int:
-        tenants: tuple[Tenancy, ...] = () if stage.halted else stage.tenants.get(uuid, ())
-        return sum(tenancy.memory_bytes for tenancy in tenants)
+    def process_samples(self, since_us: int = 0) -> tuple[ProcessSample, ...]:
+        """Return what each process kept busy since a CPU time, as the driver's samples tell it.
 
-    def _last_sample(self, now: float) -> int:
-        # Half a microsecond, so that a clock moved to a multiple of the period has reached it.
-        return int((now * 1e6 + 0.5) // SAMPLE_PERIOD_US)
+        Only the last ten seconds are known. Empty if nothing ran, or nothing was sampled since:
+        where NVML says ``NOT_FOUND``.
 
-    def _percents(self, first: int, last: int) -> list[int]:
-        times = [number * SAMPLE_PERIOD_US / 1e6 for number in range(first, last + 1)]
-        busy = pairwise(self.timeline.busy_seconds(self.uuid, times))
-        return [round(100e6 * (after - before) / SAMPLE_PERIOD_US) for before, after in busy]
+        Raises:
+            NotSupportedError: the GPU is in MIG mode.
+        """
+        now = self._clock.now()
+        if self.timeline.stage(now).mig_enabled:
+            raise NotSupportedError("the driver does not sample processes of a GPU in MIG mode")
+        return self._ring.samples(now, awake=self._awake_since(now), since_us=since_us)
+
+    def process_ring(self) -> tuple[NotedSample, ...]:
+        """Return the samples of processes that the driver still has, oldest first; none under MIG."""
+        now = self._clock.now()
+        if self.timeline.stage(now).mig_enabled:
+            return ()
+        return self._ring.noted(now, awake=self._awake_since(now))
+
+    def process_nonsense(self) -> tuple[ProcessSample, ...]:
+        """Return the entries that stand beside those of the ring, whatever is asked for."""
+        return self._ring.nonsense(self._clock.now())
+
+    @property
+    def license(self) -> LicenseState | None:
+        """The license of a virtual GPU in a guest; None: it is a real one."""
+        if self._license is None:
+            return None
+        return license_at(self._license, now=self._clock.now(), epoch_us=self._clock.epoch_us)
+
+    def gpm_sample(self, device: MigDevice | None = None) -> GpmSample:
+        """Return the GPM counters of the GPU, or of one of its MIG devices.
+
+        Raises:
+            NotSupportedError: the model has no GPM, or the device does not exist now.
+        """
+        now = self._clock.now()
+        if not self.model.gpm:
+            raise NotSupportedError(f"{self.model.name} has no GPM, which came with Hopper")
+        if device is not None and device not in self.timeline.stage(now).devices:
+            raise NotSupportedError(f"MIG device {device.uuid} does not exist now")
+        at_us = self._clock.epoch_us + round(now * 1e6)
+        return GpmSample(at_us=at_us, totals=self.gpm.totals(now, device))
+
+    def _awake_since(self, now: float) -> float:
+        return max(self._driver(now).loaded_at, self.timeline.awake_since(now))
 
 
 def _memory(total: int, used: int, reserved: int) -> MemoryState:
@@ -270,5 +309,5 @@ def _memory(total: int, used: int, reserved: int) -> MemoryState:
 
 def _garbage_memory(total: int) -> MemoryState:
     return MemoryState(
-        total_bytes=total, free_bytes=0, used_bytes=GARBAGE_LONG, reserved_bytes=GARBAGE_LONG
+        total_bytes=total, free_bytes=0, used_bytes=garbage.LONG, reserved_bytes=garbage.LONG
     )

@@ -18,6 +18,16 @@ def mig_uuid(gpu: str, gpu_instance: int, compute_instance: int) -> str:
     return f"MIG-{_uuid(gpu, str(gpu_instance), str(compute_instance))}"
 
 
+def vgpu_uuid(gpu: str, vm: str, number: int) -> str:
+    """Return the uuid of a vGPU."""
+    return str(_uuid(gpu, vm, str(number)))
+
+
+def vm_uuid(vm: str) -> str:
+    """Return the uuid of a virtual machine of that name."""
+    return str(_uuid(vm, "vm"))
+
+
 def pci_bus_id(gpu: int) -> str:
     """Return an address in NVML's form; distinct and ascending over the GPUs of a node."""
     return f"00000000:{0x17 + 0x0D * gpu:02X}:00.0"
@@ -28,9 +38,19 @@ def serial(seed: str, node: str, gpu: int) -> str:
     return str(10**12 + _number(seed, node, gpu, "serial") % (9 * 10**12))
 
 
-def pid(seed: str, namespace: str, pod: str, device: int) -> int:
-    """Return a process id, as a busy host would have assigned it."""
-    return 10_000 + _number(seed, namespace, device, pod) % 4_000_000
+def pid(seed: str, namespace: str, pod: str, number: int) -> int:
+    """Return the id of a pod's process of that number, as a busy host would have assigned it."""
+    return 10_000 + _number(seed, namespace, number, pod) % 4_000_000
+
+
+def pod_uid(seed: str, namespace: str, pod: str) -> str:
+    """Return the uid that the API server gave the pod."""
+    return str(_uuid(seed, namespace, pod, "pod"))
+
+
+def draw(what: str, number: int) -> float:
+    """Return a number from 0 up to 1, as if by chance: always the same for the same arguments."""
+    return (_number(what, "", number, "draw") >> 11) / 2**53
 
 
 def _number(seed: str, where: str, which: int, what: str) -> int:

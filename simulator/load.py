@@ -111,9 +111,76 @@ class Sum:
 IDLE = Sum(parts=())
 
 
-def together(signals: Sequence[Signal]) -> Signal:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FairShare:
+    """What one of several loads gets of a device that they share.
+
+    Max-min fair by weight: nobody gets more than it asks for, and who gets less than that gets
+    as much per weight as anyone. It is what time slices that go round add up to.
+
+    Attributes:
+        parts: weight and demand of everyone.
+        which: whose share it is.
+    """
+
+    parts: tuple[tuple[float, Signal], ...]
+    which: int
+
+    def breaks(self, begin: float, end: float) -> Times:
+        """Return the breaks of all demands."""
+        return Sum(parts=self.parts).breaks(begin, end)
+
+    def values(self, times: Times) -> Times:
+        """Return the share at each time."""
+        demands = np.stack([signal.values(times) for _, signal in self.parts])
+        weights = np.array([[weight] for weight, _ in self.parts]) + np.zeros(demands.shape)
+        order = np.argsort(demands / weights, axis=0)
+        ascending = np.take_along_axis(demands, order, axis=0)
+        served = np.cumsum(ascending, axis=0) - ascending
+        waiting = np.cumsum(np.take_along_axis(weights, order, axis=0)[::-1], axis=0)[::-1]
+        # If only the first few are satisfied, the rest goes evenly to the others. The right few
+        # are those that leave the most: with one too few or one too many, some get less.
+        level = ((1 - served) / waiting).max(axis=0)
+        level[demands.sum(axis=0) <= 1] = math.inf
+        return np.asarray(np.minimum(demands, weights * level)[self.which])
+
+
+def together(demands: Sequence[Signal]) -> Signal:
     """Return how busy a device is that all these loads share."""
-    return Sum(parts=tuple((1.0, signal) for signal in signals), limit=1.0)
+    return Sum(parts=tuple((1.0, demand) for demand in demands), limit=1.0)
+
+
+def fair_shares(demands: Sequence[tuple[float, Signal]]) -> tuple[Signal, ...]:
+    """Return what each of these loads, with their weights, gets of a device that they share."""
+    parts = tuple(demands)
+    if len(parts) == 1:
+        return (together([parts[0][1]]),)
+    return tuple(FairShare(parts=parts, which=number) for number in range(len(parts)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Waiting:
+    """How much of the time somebody waits for a device, who has to share it.
+
+    Somebody with a demand below 1 thinks, then asks for some work and goes on thinking when it is
+    done. If a second of work takes longer, thinking takes no longer: of a second in which it gets
+    ``got`` of what it would get alone, thinking and running take ``got / demand``.
+    """
+
+    demand: Signal
+    got: Signal
+
+    def breaks(self, begin: float, end: float) -> Times:
+        """Return the breaks of both."""
+        return np.concatenate([self.demand.breaks(begin, end), self.got.breaks(begin, end)])
+
+    def values(self, times: Times) -> Times:
+        """Return the share of the time that is spent waiting."""
+        demand, got = self.demand.values(times), self.got.values(times)
+        asks = demand > 0
+        waiting = np.zeros(times.shape)
+        waiting[asks] = np.maximum(0.0, 1 - got[asks] / demand[asks])
+        return waiting
 
 
 def cumulated(signal: Signal, times: Times) -> Times:

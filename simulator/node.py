@@ -5,13 +5,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from simulator import identity
+from simulator.board_state import BoardState
 from simulator.checking import check_fault
 from simulator.clock import Clock
 from simulator.driver import Driver, driver_at
 from simulator.faults import NEVER, Injection, Story
 from simulator.gpu import Identity, SimulatedGpu
+from simulator.links import Links
+from simulator.memory_errors import MemoryErrors
 from simulator.scenario import Ecc, Fault, GpuGroup, Node, Scenario, Xid
-from simulator.tenancy import tenancies
+from simulator.sharing import Rules
+from simulator.stage import StageMaker
+from simulator.tenancy import Owner, Tenancy, tenancies, vgpu_tenancies
 from simulator.timeline import GpuTimeline
 from slicewatch.hardware import model_named
 
@@ -72,9 +77,14 @@ class SimulatedNode:
         self._node = node
         faults = tuple(fault for fault in scenario.faults if fault.node == node.name)
         self._story = Story(faults)
+        self._tenancies = tenancies(scenario, node.name)
         self.gpus = tuple(
             self._gpu(scenario, index, group) for index, group in enumerate(node.groups())
         )
+        self._of_pid: dict[int, list[Tenancy]] = {}
+        for one in self._tenancies:
+            for pid in one.pids:
+                self._of_pid.setdefault(pid, []).append(one)
 
     @property
     def driver(self) -> Driver:
@@ -89,6 +99,20 @@ class SimulatedNode:
     def gpu(self, uuid: str) -> SimulatedGpu | None:
         """Return the GPU of that uuid, or None."""
         return next((gpu for gpu in self.gpus if gpu.uuid == uuid), None)
+
+    def owner_of(self, pid: int) -> Owner | None:
+        """Return whose process it is, or None: one of the host, or none that runs now."""
+        now = self.clock.now()
+        running = (one for one in self._of_pid.get(pid, ()) if one.holds(now))
+        return next((one.owner for one in running), None)
+
+    def runs(self, pid: int) -> bool:
+        """Tell whether a process with a context on a GPU runs now."""
+        return any(process.pid == pid for gpu in self.gpus for process in gpu.processes)
+
+    def is_mps_server(self, pid: int) -> bool:
+        """Tell the server of MPS on one of the GPUs."""
+        return any(gpu.mps_server_pid == pid for gpu in self.gpus)
 
     def set_load(self, device: str, level: float | None) -> None:
         """Keep a GPU or MIG device at a load from now on; None gives it back to its pods.
@@ -151,14 +175,18 @@ class SimulatedNode:
     def _gpu(self, scenario: Scenario, index: int, group: GpuGroup) -> SimulatedGpu:
         model = model_named(group.model)
         uuid = identity.gpu_uuid(scenario.seed, self.name, index)
-        timeline = GpuTimeline(
+        vgpus = vgpu_tenancies(group, uuid, index, self.name)
+        maker = StageMaker(
             uuid=uuid,
             index=index,
             model=model,
             slots=group.mig,
-            tenancies=tenancies(scenario, self.name, index),
+            tenancies=[*(one for one in self._tenancies if one.holding.gpu == index), *vgpus],
+            rules=Rules(model=model, policy=group.scheduler.policy),
             story=self._story,
-            changed=self.changed,
+        )
+        timeline = GpuTimeline(
+            uuid=uuid, index=index, model=model, maker=maker, changed=self.changed
         )
         has_serial = "GeForce" not in model.nvml_name
         board = Identity(
@@ -174,8 +202,15 @@ class SimulatedNode:
             identity=board,
             model=model,
             timeline=timeline,
+            group=group,
+            vgpus=vgpus,
             clock=self.clock,
             driver=self.driver_at,
+            errors=MemoryErrors(
+                model, self._story, timeline, clock=self.clock, driver=self.driver_at
+            ),
+            setup=BoardState(model, self._story, timeline, clock=self.clock),
+            links=Links(model, self._story, timeline, clock=self.clock, driver=self.driver_at),
         )
 
 

@@ -4,6 +4,7 @@ An error names the place (``nodes[0].gpus[1].mig``), what is wrong and what to w
 """
 
 import re
+from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -13,7 +14,8 @@ import yaml
 
 from simulator.checking import check
 from simulator.errors import ScenarioError
-from simulator.scenario import Bytes, Fault, Part, Scenario, Seconds
+from simulator.language import Bytes, Part, Seconds
+from simulator.scenario import Fault, Scenario
 from slicewatch.service.settings import duration
 from slicewatch.suggestion import choices, did_you_mean
 
@@ -92,6 +94,7 @@ def bytes_in(value: object) -> Bytes:
 PLACE: Final = re.compile(r"(?P<what>.*?)(?: - at `\$\.?(?P<where>[^`]*)`)?", re.DOTALL)
 UNKNOWN_KEY: Final = re.compile(r"Object contains unknown field `(.*)`")
 MISSING_KEY: Final = re.compile(r"Object missing required field `(.*)`")
+NAME: Final = re.compile(r"[a-z_]+")
 WRONG_TAG: Final = re.compile(r"Invalid value '(.*)'")
 
 
@@ -99,7 +102,7 @@ def _explained(message: str) -> ScenarioError:
     match = PLACE.fullmatch(message)
     what, where = (match["what"], match["where"] or "scenario") if match else (message, "scenario")
     if unknown := UNKNOWN_KEY.fullmatch(what):
-        hint = did_you_mean(unknown[1], _keys(Part) - {unknown[1]}) or "; remove it"
+        hint = did_you_mean(unknown[1], _keys_at(where)) or "; remove it"
         return ScenarioError(where, f"no key {unknown[1]!r} here{hint}")
     if missing := MISSING_KEY.fullmatch(what):
         return ScenarioError(where, f"the key {missing[1]!r} is missing; add it")
@@ -109,6 +112,21 @@ def _explained(message: str) -> ScenarioError:
     return ScenarioError(where, what[:1].lower() + what[1:])
 
 
-def _keys(part: type[Part]) -> set[str]:
-    """Return the keys of a part of the language and of everything that derives from it."""
-    return set(part.__struct_encode_fields__).union(*map(_keys, part.__subclasses__()))
+def _keys_at(where: str) -> set[str]:
+    """Return the keys that a scenario can have at a place such as ``nodes[0].gpus[1]``."""
+    parts = {Scenario} if where == "scenario" else _walk({Scenario}, NAME.findall(where))
+    return {field.encode_name for part in parts for field in msgspec.structs.fields(part)}
+
+
+def _walk(parts: Iterable[type[Part]], names: Iterable[str]) -> set[type[Part]]:
+    for name in names:
+        fields = [field for part in parts for field in msgspec.structs.fields(part)]
+        parts = set().union(*(_parts(f.type) for f in fields if f.encode_name == name))
+    return set(parts)
+
+
+def _parts(annotation: object) -> set[type[Part]]:
+    """Return the parts of the language that a type is made of."""
+    if isinstance(annotation, type) and issubclass(annotation, Part):
+        return {annotation}
+    return set().union(*map(_parts, get_args(annotation)))

@@ -1,12 +1,25 @@
-"""Who holds which device when, and how much they ask of it."""
+"""Who holds which device when, with which processes, and how much they ask of it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count, pairwise
+from typing import NamedTuple
 
 from simulator import identity
 from simulator.faults import NEVER
+from simulator.language import Load, Mix
 from simulator.load import IDLE, Signal, Sum, constant
-from simulator.scenario import Holding, Load, Pod, Scenario, Workload
+from simulator.scenario import GpuGroup, Holding, Pod, Scenario, Workload
+from simulator.virtualization import Vgpu
+
+
+class Owner(NamedTuple):
+    """The container that a process belongs to, and the uid of its pod."""
+
+    namespace: str
+    pod: str
+    container: str
+    uid: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -32,53 +45,96 @@ class Appetite:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Tenancy:
-    """A container with one device of a GPU, or a replica of it."""
+    """Processes that hold one device of a GPU, or a replica of it.
 
-    namespace: str
-    pod: str
-    container: str
+    Those of a container, from one start of it to the next, or of the host.
+
+    Attributes:
+        owner: the container; None for processes of the host.
+        memory_bytes: of all processes together.
+        weight: of its turns, against those of others.
+        vgpu: whose only process is the one that drives this vGPU for its machine.
+    """
+
+    owner: Owner | None
     holding: Holding
     begin: float
     end: float
-    pid: int
+    pids: tuple[int, ...]
     memory_bytes: int
+    graphics: bool
+    mix: Mix
     appetite: Appetite
+    weight: float
+    vgpu: Vgpu | None = None
 
     def holds(self, at: float) -> bool:
-        """Tell whether the pod runs at that time."""
+        """Tell whether the processes run at that time."""
         return self.begin <= at < self.end
 
 
-def tenancies(scenario: Scenario, node: str, gpu: int) -> list[Tenancy]:
-    """Return the tenancies of one GPU."""
+def tenancies(scenario: Scenario, node: str) -> list[Tenancy]:
+    """Return the tenancies of the workloads on a node."""
     return [
         tenancy
         for workload in scenario.workloads
-        for tenancy in _of_workload(workload, scenario.seed)
-        if (tenancy.holding.node, tenancy.holding.gpu) == (node, gpu)
+        for tenancy in _of_workload(workload, scenario.seed, node)
     ]
 
 
-def _of_workload(workload: Workload, seed: str) -> Iterator[Tenancy]:
+def vgpu_tenancies(group: GpuGroup, gpu: str, index: int, node: str) -> list[Tenancy]:
+    """Return the tenancies of the vGPUs of a GPU, in the order of the scenario."""
+    return [
+        Tenancy(
+            owner=None,
+            holding=Holding(node=node, gpu=index),
+            begin=vgpu.begin,
+            end=_end(vgpu),
+            pids=(identity.pid(gpu, "", f"vgpu/{vgpu.vm}", number),),
+            memory_bytes=vgpu.memory,
+            graphics=False,
+            mix=vgpu.mix,
+            appetite=Appetite(signal=_signal(vgpu.load), shared=False, spans=()),
+            weight=float(vgpu.weight),
+            vgpu=vgpu,
+        )
+        for number, vgpu in enumerate(group.vgpus)
+    ]
+
+
+def _of_workload(workload: Workload, seed: str, node: str) -> Iterator[Tenancy]:
+    shared = workload.demand is not None
     appetite = Appetite(
         signal=_signal(workload.demand if workload.load is None else workload.load),
-        shared=workload.demand is not None,
-        spans=tuple((pod.begin, _end(pod)) for pod in workload.pods),
+        shared=shared,
+        spans=tuple((pod.begin, _end(pod)) for pod in workload.pods) if shared else (),
     )
     for pod in workload.pods:
-        for position, holding in enumerate(pod.devices):
-            made_up = identity.pid(seed, workload.namespace, pod.name, position)
-            yield Tenancy(
-                namespace=workload.namespace,
-                pod=pod.name,
-                container=pod.container,
-                holding=holding,
-                begin=pod.begin,
-                end=_end(pod),
-                pid=pod.pids[position] if pod.pids else made_up,
-                memory_bytes=workload.memory,
-                appetite=appetite,
-            )
+        # A pod runs on one node only.
+        if pod.holdings()[0].node == node:
+            yield from _of_pod(workload, pod, appetite, seed)
+
+
+def _of_pod(workload: Workload, pod: Pod, appetite: Appetite, seed: str) -> Iterator[Tenancy]:
+    made_up = (identity.pid(seed, workload.namespace, pod.name, number) for number in count())
+    uid = identity.pod_uid(seed, workload.namespace, pod.name)
+    for part in pod.parts():
+        owner = Owner(workload.namespace, pod.name, part.name, uid)
+        for begin, end in pairwise((pod.begin, *part.restarts, _end(pod))):
+            pids = iter(part.pids if begin == pod.begin and part.pids else made_up)
+            for holding in part.devices:
+                yield Tenancy(
+                    owner=None if workload.host else owner,
+                    holding=holding,
+                    begin=begin,
+                    end=end,
+                    pids=tuple(next(pids) for _ in range(workload.processes)),
+                    memory_bytes=workload.memory,
+                    graphics=workload.graphics,
+                    mix=workload.mix,
+                    appetite=appetite,
+                    weight=float(workload.processes),
+                )
 
 
 def _signal(given: Load | float | None) -> Signal:
@@ -87,5 +143,5 @@ def _signal(given: Load | float | None) -> Signal:
     return given.curve() if isinstance(given, Load) else constant(given)
 
 
-def _end(pod: Pod) -> float:
+def _end(pod: Pod | Vgpu) -> float:
     return NEVER if pod.until is None else pod.until

@@ -8,77 +8,24 @@ same for ever. There is no clock in here: the GPU that reads it has one.
 
 import threading
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from simulator import identity
-from simulator.faults import Story
-from simulator.load import IDLE, Signal, Sum, constant, cumulated, together
-from simulator.scenario import (
-    DriverGone,
-    Garbage,
-    Hang,
-    Lost,
-    MigLayout,
-    MigSlots,
-    ResetRequired,
-)
+from simulator.load import IDLE, Signal, Times
+from simulator.stage import GpuState, MigDevice, Stage, StageMaker
+from simulator.tabulation import TABLE_SECONDS, Tabulated, summed
 from simulator.tenancy import Tenancy
-from slicewatch.hardware import GpuModel, MigProfile, Placement, placements_for
+from slicewatch.hardware import GpuModel
 
-CHECKPOINT_SECONDS = 600.0
+__all__ = ["GpuState", "GpuTimeline", "MigDevice", "Picked", "Stage"]
 
+# The way from a checkpoint to any moment before the next is a lookup in one table.
+CHECKPOINT_SECONDS = TABLE_SECONDS
 
-class GpuState(StrEnum):
-    """How a GPU answers."""
-
-    UP = "up"
-    LOST = "lost"
-    RESET_REQUIRED = "reset_required"
-    HUNG = "hung"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MigDevice:
-    """A MIG device and its placement.
-
-    Attributes:
-        index: NVML's MIG index on the GPU; lower ones may be empty.
-    """
-
-    index: int
-    uuid: str
-    gpu_instance_id: int
-    compute_instance_id: int
-    profile: MigProfile
-    placement: Placement
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Stage:
-    """A period in which nothing but the loads changes.
-
-    Attributes:
-        devices: MIG devices, by rising index; empty without MIG.
-        tenants: by uuid of the device that they hold.
-        loads: by uuid, how busy each device is.
-        work: how busy the whole GPU is; under MIG each device counts by its share of the SMs.
-        halted: nothing runs, because the GPU or its driver is gone.
-    """
-
-    begin: float
-    end: float
-    state: GpuState
-    halted: bool
-    mig_enabled: bool
-    devices: tuple[MigDevice, ...]
-    tenants: Mapping[str, tuple[Tenancy, ...]]
-    loads: Mapping[str, Signal]
-    work: Signal
-    garbage: bool
+# Which signal of a stage is meant.
+Picked = Callable[[Stage], Signal]
 
 
 class GpuTimeline:
@@ -94,21 +41,17 @@ class GpuTimeline:
         uuid: str,
         index: int,
         model: GpuModel,
-        slots: MigSlots | None,
-        tenancies: Sequence[Tenancy],
-        story: Story,
+        maker: StageMaker,
         changed: threading.Condition,
     ) -> None:
         self.changed = changed
         self.uuid = uuid
         self.index = index
         self.model = model
-        self._tenancies = tuple(tenancies)
-        self._slots = slots
-        self._story = story
+        self._maker = maker
         self._overrides: dict[str, float] = {}
         self._stages: list[Stage] = []
-        self._work_seconds = [0.0]
+        self._sums: dict[Hashable, list[Times]] = {}
         self.rebuild(now=0.0)
 
     def set_load(self, device: str, level: float | None, *, now: float) -> None:
@@ -131,8 +74,9 @@ class GpuTimeline:
                 current = self._stages.pop()
                 if current.begin < now:
                     self._stages.append(replace(current, end=now))
-            self._stages.append(self._stage(now))
-            del self._work_seconds[int(now // CHECKPOINT_SECONDS) + 1 :]
+            self._stages.append(self._made(now))
+            for sums in self._sums.values():
+                del sums[int(now // CHECKPOINT_SECONDS) + 1 :]
 
     def stage(self, at: float) -> Stage:
         """Return the stage that contains a moment."""
@@ -146,30 +90,82 @@ class GpuTimeline:
             device: uuid; while a device does not exist, it is not busy.
             times: ascending.
         """
-        with self.changed:
-            last = self._number(times[-1])
-            stages = self._stages[self._number(times[0]) : last + 1]
-        moments = np.array(times, dtype=float)
-        total = np.zeros(len(times))
-        for stage in stages:
-            signal = stage.work if device == self.uuid else stage.loads.get(device, IDLE)
-            total += cumulated(signal, np.clip(moments, stage.begin, stage.end))
+        total = self.integral(lambda stage: self._busy(stage, device), times)
         return [float(seconds) for seconds in total]
 
+    def tenant_seconds(self, device: str, times: Sequence[float]) -> dict[Tenancy, Times]:
+        """Return what each tenant got of a device, likewise, for all that held it meanwhile."""
+        got: dict[Tenancy, Times] = {}
+        for stage, within in self.pieces(times):
+            for tenant, share in stage.tenants.get(device, {}).items():
+                got[tenant] = got.get(tenant, 0.0) + summed(share, within)
+        return got
+
+    def integral(self, picked: Picked, times: Sequence[float]) -> Times:
+        """Return the integral of a signal of each stage from the first time to each.
+
+        Args:
+            picked: returns the signal of a stage.
+            times: ascending.
+        """
+        total = np.zeros(len(times))
+        for stage, within in self.pieces(times):
+            total += summed(picked(stage), within)
+        return total
+
+    def pieces(self, times: Sequence[float]) -> Iterator[tuple[Stage, Times]]:
+        """Yield each stage between the first time and the last, with the times moved into it.
+
+        What a stage adds up to from the first of its times to each is its part of the integral.
+
+        Args:
+            times: ascending.
+        """
+        moments = np.array(times, dtype=float)
+        with self.changed:
+            first, last = self._number(times[0]), self._number(times[-1])
+            stages = self._stages[first : last + 1]
+        for stage in stages:
+            yield stage, moments.clip(stage.begin, stage.end)
+
     def work_seconds(self, until: float) -> float:
-        """Return the seconds of full load since the beginning.
+        """Return the seconds of full load of the whole GPU since the beginning."""
+        return self.cumulative("work", lambda stage: stage.work, until)
+
+    def cumulative(self, key: Hashable, picked: Picked, until: float) -> float:
+        """Return the integral of a signal of each stage since the beginning; see ``since_start``.
+
+        Args:
+            key: names the signal among those of this GPU.
+            picked: returns it.
+            until: the moment.
+        """
+        total = self.since_start(key, lambda *period: self.integral(picked, period)[-1:], until)
+        return float(total[0])
+
+    def since_start(
+        self, key: Hashable, between: Callable[[float, float], Times], until: float
+    ) -> Times:
+        """Return amounts since the beginning.
 
         Sums along fixed checkpoints, so that neither its cost nor its last bit depends on when it
         was called before.
+
+        Args:
+            key: names what is added up, among all such things of this GPU.
+            between: returns the amounts from one moment to another.
+            until: the moment.
         """
         whole = int(until // CHECKPOINT_SECONDS)
         with self.changed:
-            while len(self._work_seconds) <= whole:
-                end = len(self._work_seconds) * CHECKPOINT_SECONDS
-                between = self.busy_seconds(self.uuid, (end - CHECKPOINT_SECONDS, end))[-1]
-                self._work_seconds.append(self._work_seconds[-1] + between)
-            rest = self.busy_seconds(self.uuid, (whole * CHECKPOINT_SECONDS, until))[-1]
-            return self._work_seconds[whole] + rest
+            sums = self._sums.get(key)
+            if sums is None:
+                sums = self._sums[key] = [between(0.0, 0.0)]
+            while len(sums) <= whole:
+                end = len(sums) * CHECKPOINT_SECONDS
+                sums.append(sums[-1] + between(end - CHECKPOINT_SECONDS, end))
+            begin = whole * CHECKPOINT_SECONDS
+            return sums[whole] + between(begin, until) if until > begin else sums[whole]
 
     def awake_since(self, at: float) -> float:
         """Return when the GPU last came back from a state in which it measured nothing."""
@@ -179,87 +175,27 @@ class GpuTimeline:
                     return self._stages[number].begin
             return 0.0
 
+    def _made(self, begin: float) -> Stage:
+        """Return the stage that begins at a moment, with signals that are quick to ask."""
+        stage = self._maker.stage(begin, self._overrides)
+
+        def known(signal: Signal) -> Tabulated:
+            return Tabulated(signal, begin=begin, end=stage.end)
+
+        loads = {device: known(load) for device, load in stage.loads.items()}
+        shares = stage.tenants.items()
+        return replace(
+            stage,
+            work=loads.get(self.uuid) or known(stage.work),
+            loads=loads,
+            tenants={d: {one: known(got) for one, got in each.items()} for d, each in shares},
+        )
+
+    def _busy(self, stage: Stage, device: str) -> Signal:
+        return stage.work if device == self.uuid else stage.loads.get(device, IDLE)
+
     def _number(self, at: float) -> int:
         """Return the number of the stage that contains a moment, however far away."""
         while self._stages[-1].end <= at:
-            self._stages.append(self._stage(self._stages[-1].end))
+            self._stages.append(self._made(self._stages[-1].end))
         return bisect_right(self._stages, at, key=lambda stage: stage.begin) - 1
-
-    def _next_cut(self, after: float) -> float:
-        cuts = [self._story.next_change(after, self.index)]
-        for tenancy in self._tenancies:
-            # How much one pod of a workload gets changes when another starts or ends.
-            cuts += [time for span in tenancy.appetite.spans for time in span if time > after]
-        return min(cuts)
-
-    def _stage(self, begin: float) -> Stage:
-        faults = self._story.current(begin, self.index)
-        layouts = [fault.slots for fault in faults if isinstance(fault, MigLayout)]
-        slots = layouts[-1] if layouts else self._slots
-        devices = self._devices(slots)
-        tenants = self._tenants(begin, devices, mig_enabled=slots is not None)
-        halted = any(isinstance(fault, Lost | ResetRequired | DriverGone) for fault in faults)
-        loads = {
-            uuid: IDLE if halted else self._load(begin, uuid, tenants.get(uuid, ()))
-            for uuid in ([d.uuid for d in devices] if slots is not None else [self.uuid])
-        }
-        return Stage(
-            begin=begin,
-            end=self._next_cut(begin),
-            state=_state(faults),
-            halted=halted,
-            mig_enabled=slots is not None,
-            devices=devices,
-            tenants=tenants,
-            loads=loads,
-            work=self._work(devices, loads),
-            garbage=any(isinstance(fault, Garbage) for fault in faults),
-        )
-
-    def _devices(self, slots: MigSlots | None) -> tuple[MigDevice, ...]:
-        created = [(index, name) for index, name in enumerate(slots or ()) if name is not None]
-        placed = placements_for(self.model, [name for _, name in created]) if created else ()
-        return tuple(
-            MigDevice(
-                index=index,
-                uuid=identity.mig_uuid(self.uuid, one.gpu_instance_id, 0),
-                gpu_instance_id=one.gpu_instance_id,
-                compute_instance_id=0,
-                profile=one.profile,
-                placement=one.placement,
-            )
-            for (index, _), one in zip(created, placed, strict=True)
-        )
-
-    def _tenants(
-        self, at: float, devices: Sequence[MigDevice], *, mig_enabled: bool
-    ) -> dict[str, tuple[Tenancy, ...]]:
-        uuids: dict[int | None, str] = {device.index: device.uuid for device in devices}
-        if not mig_enabled:
-            uuids[None] = self.uuid
-        held: dict[str, tuple[Tenancy, ...]] = {}
-        for tenancy in self._tenancies:
-            uuid = uuids.get(tenancy.holding.mig)
-            if uuid is not None and tenancy.holds(at):
-                held[uuid] = (*held.get(uuid, ()), tenancy)
-        return held
-
-    def _load(self, at: float, uuid: str, tenants: Iterable[Tenancy]) -> Signal:
-        if uuid in self._overrides:
-            return constant(self._overrides[uuid])
-        return together([tenancy.appetite.of_one_pod(at) for tenancy in tenants])
-
-    def _work(self, devices: Sequence[MigDevice], loads: Mapping[str, Signal]) -> Signal:
-        if not devices:
-            return loads.get(self.uuid, IDLE)
-        shares = tuple((d.profile.sm_count / self.model.sm_count, loads[d.uuid]) for d in devices)
-        return Sum(parts=shares)
-
-
-def _state(faults: Iterable[object]) -> GpuState:
-    kinds = {type(fault) for fault in faults}
-    if Lost in kinds:
-        return GpuState.LOST
-    if ResetRequired in kinds:
-        return GpuState.RESET_REQUIRED
-    return GpuState.HUNG if Hang in kinds else GpuState.UP

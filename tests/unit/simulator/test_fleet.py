@@ -183,6 +183,48 @@ workloads:
     assert means == [pytest.approx([0.6, 0.6, 0.0]), pytest.approx([0.4, 0.4, 0.4])]
 
 
+@settings(deadline=None, max_examples=15)
+@given(st.sampled_from(["demo", "mixed"]), st.floats(0, 1500), st.floats(1, 600))
+def test_what_tenants_got_of_a_device_adds_up_to_how_busy_it_was(name, begin, length):
+    fleet = Fleet.named(name)
+    for gpu in (gpu for node in fleet.nodes for gpu in node.gpus):
+        for uuid in gpu.timeline.stage(begin).loads:
+            got = gpu.timeline.tenant_seconds(uuid, (begin, begin + length))
+            busy = fleet.truth.busy_seconds(uuid, begin, begin + length)
+            assert sum(float(seconds[-1]) for seconds in got.values()) == pytest.approx(busy)
+
+
+def test_a_tenant_of_a_mig_device_has_what_it_asks_for_there():
+    fleet = Fleet.load(MIXED)
+    uuid = fleet.node("n").gpus[1].mig_devices[0].uuid
+    got = fleet.truth.tenant_busy_seconds(uuid, "b", "slices-0", "main", 700, 1700)
+    assert got == pytest.approx(100)
+    assert fleet.truth.tenant_busy_seconds(uuid, "b", "slices-1", "main", 700, 1700) == 0
+
+
+def test_a_node_shared_in_every_way_tells_whose_each_process_is():
+    fleet = Fleet.named("mixed")
+    fleet.advance_to(150)
+    node = fleet.node("gpu-mixed")
+    owners = {
+        (process.type.value, owner[1:3] if (owner := node.owner_of(process.pid)) else None)
+        for gpu in node.gpus
+        for process in gpu.processes
+    }
+    assert owners >= {
+        ("compute", ("train-0", "trainer")),
+        ("compute", ("pipeline-0", "encoder")),
+        ("compute", ("pipeline-0", "ranker")),
+        ("mps", ("tagger-2", "main")),
+        ("graphics", None),
+    }
+    by_gpu = [len(gpu.processes) for gpu in node.gpus]
+    assert by_gpu == [1, 1, 3, 3, 3, 4, 4, 3]
+    assert [
+        a.device_ids for a in fleet.truth.allocations("gpu-mixed", 150) if a.pod == "train-0"
+    ] == [(node.gpus[0].uuid, node.gpus[1].uuid)]
+
+
 def test_under_mig_a_gpu_works_by_the_share_of_its_sms():
     fleet = Fleet.load("""
 nodes: [{name: n, gpus: [{model: H100-80GB, mig: [3g.40gb, 1g.10gb]}]}]

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simulator import load
-from simulator.load import STEPS, Sum, constant, cumulated, value_at
+from simulator.load import STEPS, Sum, constant, cumulated, fair_shares, value_at
 
 # How far a staircase may be from the wave that it stands for, which goes from 0 to 1.
 WAVE_STEP = np.pi / 2 / STEPS
@@ -88,6 +88,35 @@ def test_what_is_asked_for_beyond_the_device_waits():
     assert integral(total, 0, 100) == pytest.approx(0.75 * 50 + 50)
 
 
+weighted = st.lists(st.tuples(st.integers(1, 4).map(float), curves()), min_size=1, max_size=5)
+
+
+@given(weighted, times)
+def test_shares_are_max_min_fair(demands, at):
+    asked = [value_at(signal, at) for _, signal in demands]
+    got = [value_at(share, at) for share in fair_shares(demands)]
+    assert sum(got) == pytest.approx(min(1.0, sum(asked)))
+    per_weight = [share / weight for share, (weight, _) in zip(got, demands, strict=True)]
+    for share, wanted, level in zip(got, asked, per_weight, strict=True):
+        assert share <= wanted + 1e-12
+        # Who has less than it asks for has no less, by weight, than anybody.
+        assert share == pytest.approx(wanted) or level == pytest.approx(max(per_weight))
+
+
+@settings(deadline=None)
+@given(weighted, times, st.floats(1, 500))
+def test_what_the_shares_add_up_to_is_how_busy_the_device_is(demands, begin, length):
+    device = integral(load.together([demand for _, demand in demands]), begin, begin + length)
+    parts = [integral(share, begin, begin + length) for share in fair_shares(demands)]
+    assert sum(parts) == pytest.approx(device, abs=1e-6)
+    assert device <= length + 1e-6
+
+
+def test_a_small_load_gets_all_that_it_asks_for_and_greedy_ones_share_the_rest():
+    shares = fair_shares([(1.0, constant(0.1)), (1.0, constant(1.0)), (2.0, constant(0.9))])
+    assert [value_at(share, 5) for share in shares] == pytest.approx([0.1, 0.3, 0.6])
+
+
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 2000))
 def test_a_staircase_stays_close_to_the_wave_that_it_stands_for(low, high, at):
     swell = load.wave(low, high, period=600, phase=30)
@@ -98,3 +127,10 @@ def test_a_staircase_stays_close_to_the_wave_that_it_stands_for(low, high, at):
 def test_weights_scale_loads():
     half = Sum(parts=((0.25, constant(1.0)), (0.5, constant(0.5))))
     assert integral(half, 0, 10) == pytest.approx(5)
+
+
+def test_waiting_is_what_thinking_and_running_leave_of_the_time():
+    waits = load.Waiting(demand=constant(0.8), got=constant(0.2))
+    # Of four seconds, 0.8 are run, 0.2 are thought, and three are waited.
+    assert integral(waits, 0, 4) == pytest.approx(3)
+    assert value_at(load.Waiting(demand=constant(0), got=constant(0)), 1) == 0

@@ -168,6 +168,75 @@ def test_a_fault_that_cannot_be_is_refused(fault, where, what):
     assert what in found_what
 
 
+@pytest.mark.parametrize(
+    ("workload", "where", "what"),
+    [
+        ("processes: 0, pods: []", "processes", "at least 1"),
+        ("mix: {sm: 1.5}, pods: []", "mix.sm", "between 0 and 1"),
+        ("mix: {smm: 1}, pods: []", "mix", "did you mean sm"),
+        ("pods: [{name: p}]", "pods[0].devices", "at least one device"),
+        (
+            "pods: [{name: p, containers: [{name: c, devices: []}]}]",
+            "pods[0].containers[0].devices",
+            "at least one device",
+        ),
+        (
+            "pods: [{name: p, devices: [{node: n1, gpu: 0}], containers: [{devices: []}]}]",
+            "pods[0]",
+            "also describes one itself",
+        ),
+        (
+            "pods: [{name: p, containers: [{devices: [&d {node: n1, gpu: 0}]}, {devices: [*d]}]}]",
+            "pods[0].containers[1].name",
+            "'main' is already taken",
+        ),
+        (
+            "processes: 2, pods: [{name: p, pids: [1], devices: [{node: n1, gpu: 0}]}]",
+            "pods[0].pids",
+            "every process of each device",
+        ),
+        (
+            "pods: [{name: p, until: 1m, restarts: [2m], devices: [{node: n1, gpu: 0}]}]",
+            "pods[0].restarts",
+            "before until",
+        ),
+        (
+            "host: true, pods: [{name: p, devices: [{node: n1, gpu: 3, replica: 1}]}]",
+            "pods[0].devices[0].replica",
+            "nobody allocates to the host",
+        ),
+        (
+            "pods: [{name: p, containers: [&c {devices: [{node: n1, gpu: 0}]}, {<<: *c, name: b}]}]",
+            "pods[0].containers[1].devices[0]",
+            "held by pod p",
+        ),
+    ],
+)
+def test_pods_that_cannot_be_are_refused(workload, where, what):
+    found_where, found_what = error_of(f"{FLEET}workloads: [{{name: w, {workload}}}]")
+    assert found_where == f"workloads[0].{where}"
+    assert what in found_what
+
+
+def test_a_hint_names_a_key_that_may_stand_there():
+    _, what = error_of("nodes: [{name: n, gpus: [{model: T4, mgi: []}]}]")
+    assert "did you mean mig" in what
+    _, what = error_of(f"{FLEET}workloads: [{{name: w, memori: 1GiB, pods: []}}]")
+    assert "did you mean memory" in what
+
+
+def test_the_host_may_use_what_a_pod_holds():
+    scenario = reading.parse(
+        FLEET
+        + """
+workloads:
+  - {name: w, pods: [{name: p, devices: [{node: n1, gpu: 0}]}]}
+  - {name: x, host: true, pods: [{name: display, devices: [{node: n1, gpu: 0}]}]}
+"""
+    )
+    assert scenario.workloads[1].host
+
+
 def test_two_pods_may_hold_one_device_after_each_other():
     scenario = reading.parse(
         FLEET
@@ -195,8 +264,16 @@ def test_a_file_that_is_not_there_is_named():
         reading.named(Path("/"))
 
 
-@pytest.mark.parametrize("name", ["demo", "dense_mig", "faults"])
+@pytest.mark.parametrize("name", ["demo", "dense_mig", "faults", "mixed"])
 def test_the_shipped_scenarios_are_sound(name):
     scenario = reading.named(name)
     assert scenario.nodes
     assert scenario.workloads
+
+
+def test_the_mixed_node_shares_its_gpus_in_every_way():
+    (node,) = reading.named("mixed").nodes
+    modes = {group.sharing.mode for group in node.gpus}
+    assert modes == set(SharingMode)
+    assert len([group for group in node.gpus if group.mig]) == 2
+    assert len([group for group in node.gpus if group.vgpus]) == 1
