@@ -19,7 +19,11 @@ SOURCES: Final = Path(__file__).parent
 SONAME: Final = "libnvidia-ml.so.1"
 WRITER: Final = "libslicewatch-writer.so"
 VARIABLE: Final = "SLICEWATCH_FAKE_NVML_STATE"
-_DRIVER: Final = ("lifecycle.c", "devices.c", "mig.c", "readings.c", "events.c")
+_DRIVER: Final = (
+    "lifecycle.c", "devices.c", "mig.c", "events.c", "answers.c", "board.c", "clocks.c",
+    "power.c", "utilization.c", "memory.c", "errors.c", "links.c", "fields.c", "processes.c",
+    "vgpu.c", "gpm.c",
+)  # fmt: skip
 _FLAGS: Final = (
     "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-pthread",
 )  # fmt: skip

@@ -56,13 +56,8 @@ INTERNAL nvmlReturn_t handle_of_slot(int gpu, int slot, nvmlDevice_t *device)
     return stamp(gpu, slot, device);
 }
 
-INTERNAL int gpu_of(nvmlDevice_t device)
-{
-    return is_handle(device) ? device->gpu : -1;
-}
-
 /* Wait while the GPU hangs, then tell what it answers to a call of this kind. */
-static nvmlReturn_t approach(struct visit *visit, enum call call, int gpu)
+INTERNAL nvmlReturn_t visit_found(struct visit *visit, int gpu)
 {
     visit->gpu = gpu;
     visit->cell = &shared->gpus[gpu];
@@ -71,7 +66,7 @@ static nvmlReturn_t approach(struct visit *visit, enum call call, int gpu)
     uint32_t gpu_error = 0, call_error = 0;
     nvmlReturn_t result = STEADY(visit->cell->sequence,
                                  (gpu_error = visit->cell->state.error,
-                                  call_error = visit->cell->state.call_errors[call]));
+                                  call_error = visit->cell->state.call_errors[visit->call]));
     if (result != NVML_SUCCESS)
         return result;
     return (nvmlReturn_t)(gpu_error ? gpu_error : call_error);
@@ -86,17 +81,20 @@ INTERNAL nvmlReturn_t visit_index(struct visit *visit, enum call call, unsigned 
     result = STEADY(shared->sequence, count = shared->system.gpu_count);
     if (result == NVML_SUCCESS && index >= count)
         result = NVML_ERROR_INVALID_ARGUMENT;
-    return result == NVML_SUCCESS ? approach(visit, call, (int)index) : result;
+    return result == NVML_SUCCESS ? visit_found(visit, (int)index) : result;
 }
 
 INTERNAL nvmlReturn_t visit_device(struct visit *visit, enum call call, nvmlDevice_t device)
 {
     nvmlReturn_t result = enter(visit, call);
-    if (result != NVML_SUCCESS)
-        return result;
+    return result == NVML_SUCCESS ? visit_handle(visit, device) : result;
+}
+
+INTERNAL nvmlReturn_t visit_handle(struct visit *visit, nvmlDevice_t device)
+{
     if (!is_handle(device))
         return NVML_ERROR_INVALID_ARGUMENT;
-    result = approach(visit, call, device->gpu);
+    nvmlReturn_t result = visit_found(visit, device->gpu);
     if (result != NVML_SUCCESS)
         return result;
     visit->slot = device->slot;
@@ -168,7 +166,7 @@ nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
         if (seen != NVML_SUCCESS)
             result = seen;
         else if (slot > -2)
-            result = approach(&visit, CALL_nvmlDeviceGetHandleByUUID, gpu);
+            result = visit_found(&visit, gpu);
         if (result == NVML_SUCCESS)
             result = stamp(gpu, slot, device);
     }

@@ -15,6 +15,7 @@ from simulator.gpu import SimulatedGpu
 from simulator.node import GpuEvent, SimulatedNode
 from simulator.timeline import MigDevice
 from testbed.driver import presentation
+from testbed.driver.answers import Answers
 from testbed.driver.state import GPUS, GpuState, StateFile
 
 REFRESHES_PER_SECOND: Final = 10.0
@@ -39,6 +40,7 @@ class DriverFeed:
         self._lock = threading.Lock()
         self._slots = [_Slots() for _ in node.gpus]
         self._alterations: dict[int, Callable[[GpuState], None]] = {}
+        self._other_answers: dict[int, Callable[[Answers], None]] = {}
         self._delivered_until = node.clock.now()
         self._delivered_then = len(self._events(self._delivered_until))
         self._stopping = threading.Event()
@@ -46,11 +48,15 @@ class DriverFeed:
         self.refresh()
 
     def alter(self, gpu: int, change: Callable[[GpuState], None] | None) -> None:
-        """Change what a GPU answers after the node is shown, from the next refresh on.
+        """Change what a GPU is after the node is shown, from the next refresh on.
 
-        For what only drivers do: calls that fail one by one, sentinels, odd texts.
+        For what only drivers do: calls that fail one by one, odd texts.
         """
         self._alterations[gpu] = change or _leave
+
+    def answer(self, gpu: int, change: Callable[[Answers], None] | None) -> None:
+        """Change what a GPU answers in place of what the node says, from the next refresh on."""
+        self._other_answers[gpu] = change or _leave
 
     def refresh(self) -> None:
         """Show the node as it is now, and deliver the events since the last time."""
@@ -89,6 +95,9 @@ class DriverFeed:
     def _show(self, gpu: SimulatedGpu, slots: "_Slots") -> None:
         shown = presentation.gpu_state(gpu, slots.numbers(gpu.mig_devices))
         self._alterations.get(gpu.index, _leave)(shown)
+        answers = presentation.answers(gpu)
+        self._other_answers.get(gpu.index, _leave)(answers)
+        answers.write(shown)
         self.file.put_gpu(gpu.index, shown)
         self.file.hang(gpu.index, hanging=presentation.is_hanging(gpu))
 
@@ -110,7 +119,7 @@ class DriverFeed:
         return self._node.events(math.nextafter(self._delivered_until, -math.inf), until)
 
 
-def _leave(_: GpuState) -> None:
+def _leave(_: object) -> None:
     pass
 
 

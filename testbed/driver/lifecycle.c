@@ -131,7 +131,7 @@ static uint32_t error_of(const struct system_state *system)
 
 INTERNAL nvmlReturn_t enter(struct visit *visit, enum call call)
 {
-    *visit = (struct visit){.gpu = -1, .slot = -1};
+    *visit = (struct visit){.call = call, .gpu = -1, .slot = -1};
     atomic_fetch_add_explicit(&counted[call], 1, memory_order_relaxed);
     pthread_rwlock_rdlock(&lock);
     visit->inside = true;
@@ -220,6 +220,7 @@ const char *nvmlErrorString(nvmlReturn_t result)
     case NVML_ERROR_RESET_REQUIRED: return "The GPU needs a reset";
     case NVML_ERROR_LIB_RM_VERSION_MISMATCH: return "Driver and library do not fit together";
     case NVML_ERROR_ARGUMENT_VERSION_MISMATCH: return "The version of an argument is not known";
+    case NVML_ERROR_NO_DATA: return "There is no data";
     case NVML_ERROR_GPU_NOT_FOUND: return "There is no such GPU";
     default: return "An unknown error occurred";
     }

@@ -107,7 +107,7 @@ nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttribute
     return depart(&visit, result);
 }
 
-static int slot_of_instance(const struct gpu_state *state, unsigned int id)
+INTERNAL int slot_of_instance(const struct gpu_state *state, unsigned int id)
 {
     for (int slot = 0; slot < SLOTS; ++slot)
         if (state->slots[slot].present && state->slots[slot].gpu_instance == id)

@@ -13,9 +13,10 @@ from simulator.timeline import GpuState as State
 from simulator.timeline import MigDevice
 from slicewatch.hardware import MigProfile
 from testbed.driver import state
+from testbed.driver.answers import Answers
+from testbed.driver.answers_of import DOMAINS
 
 MEBIBYTE: Final = 2**20
-WORD: Final = 2**32 - 1
 
 # NVML_GPU_INSTANCE_PROFILE_*: by slices, and for the variants of one and two slices.
 _BY_SLICES: Final = {1: 0x0, 2: 0x1, 3: 0x2, 4: 0x3, 7: 0x4, 8: 0x5, 6: 0x6}
@@ -54,7 +55,7 @@ def system_state(driver: Driver, gpu_count: int) -> state.SystemState:
 
 
 def gpu_state(gpu: SimulatedGpu, slots: Mapping[int, int]) -> state.GpuState:
-    """Return everything that one GPU answers now.
+    """Return what one GPU is now, without its answers.
 
     Args:
         gpu: the simulated GPU.
@@ -62,8 +63,6 @@ def gpu_state(gpu: SimulatedGpu, slots: Mapping[int, int]) -> state.GpuState:
     """
     identity, model = gpu.identity, gpu.model
     mig_enabled = gpu.mig_enabled
-    # Not measured then, so not worked out.
-    samples = () if mig_enabled else gpu.utilization_samples()[-state.SAMPLES :]
     shown = state.GpuState(
         present=1,
         generation=1,
@@ -71,16 +70,9 @@ def gpu_state(gpu: SimulatedGpu, slots: Mapping[int, int]) -> state.GpuState:
         minor=identity.minor,
         mig_capable=model.supports_mig,
         mig_enabled=mig_enabled,
-        mig_pending=mig_enabled,
+        mig_pending=mig_enabled != gpu.stage.mig_change_pending,
         mig_slots=gpu.max_mig_devices,
-        power_milliwatts=_word(gpu.power_milliwatts),
-        sm_clock=_word(gpu.sm_clock_mhz),
-        memory_clock=_word(gpu.memory_clock_mhz),
-        utilization=0 if mig_enabled else _word(gpu.current_utilization),
-        samples_held=len(samples),
-        celsius=_word(gpu.temperature_celsius),
         profiles_held=len(model.mig_profiles),
-        energy_millijoules=gpu.energy_millijoules,
         event_types=sum(_EVENT_TYPES.values()),
         memory=_memory(gpu.memory),
         name=model.nvml_name.encode(),
@@ -92,11 +84,17 @@ def gpu_state(gpu: SimulatedGpu, slots: Mapping[int, int]) -> state.GpuState:
     )
     for row, profile in enumerate(model.mig_profiles):
         shown.profiles[row] = _profile(profile)
-    for row, (at, percent) in enumerate(samples):
-        shown.samples[row] = state.Sample(at, _word(percent))
     for device in gpu.mig_devices:
         shown.slots[device.index] = _slot(gpu, device, slots[device.index])
     return shown
+
+
+def answers(gpu: SimulatedGpu) -> Answers:
+    """Return what one GPU answers now to the calls that only pass on what they are told."""
+    collected = Answers()
+    for domain in DOMAINS:
+        domain(gpu, collected)
+    return collected
 
 
 def is_hanging(gpu: SimulatedGpu) -> bool:
@@ -117,10 +115,6 @@ def event_state(event: GpuEvent, gpu: int) -> state.EventState:
 
 def _instance(number: int | None) -> int:
     return state.NO_INSTANCE if number is None else number
-
-
-def _word(value: int) -> int:
-    return value & WORD
 
 
 def _slot(gpu: SimulatedGpu, device: MigDevice, generation: int) -> state.SlotState:

@@ -11,9 +11,10 @@
 #include <stdint.h>
 
 #define STATE_MAGIC 0x4C4D564E45434C53ULL
-#define STATE_VERSION 1
+#define STATE_VERSION 2
 
-enum { GPUS = 16, SLOTS = 8, PROFILES = 18, SAMPLES = 128, EVENTS = 256 };
+enum { GPUS = 16, SLOTS = 8, PROFILES = 18, EVENTS = 256 };
+enum { ANSWERS = 2048, POOL = 192 * 1024, PAYLOAD = 32 * 1024 };
 
 enum call {
 #define CALL(name) CALL_##name,
@@ -43,20 +44,23 @@ struct slot_state {
     char name[96];
 };
 
-struct sample_state {
-    uint64_t at_us;
-    uint64_t percent;
+/* What the GPU (scope -1) or one of its MIG slots answers to a call with certain arguments. The
+ * rows of a list lie one after the other; capacity is what a sizing call announces instead of
+ * their number, if it is not 0. The payload stands at an offset of the GPU's pool. */
+struct answer {
+    uint32_t call;
+    int32_t scope;
+    uint32_t key[2];
+    uint32_t result, rows, capacity, value_type;
+    uint32_t offset, size;
 };
 
-/* error, call_errors: an nvmlReturn_t that answers every call, or calls of one kind. */
+/* error, call_errors: an nvmlReturn_t that answers every call, or calls of one kind.
+ * answers: sorted by call, scope and key, which are compared as they are declared. */
 struct gpu_state {
     uint32_t present, generation, error, minor;
     uint32_t mig_capable, mig_enabled, mig_pending, mig_slots;
-    uint32_t power_milliwatts, sm_clock, memory_clock, utilization;
-    uint32_t memory_utilization, samples_held;
-    int32_t celsius;
-    uint32_t profiles_held;
-    uint64_t energy_millijoules;
+    uint32_t profiles_held, answers_held;
     uint64_t event_types;
     struct memory_state memory;
     char name[96];
@@ -68,11 +72,12 @@ struct gpu_state {
     uint32_t call_errors[CALLS];
     struct profile_state profiles[PROFILES];
     struct slot_state slots[SLOTS];
-    struct sample_state samples[SAMPLES];
+    struct answer answers[ANSWERS];
+    uint8_t pool[POOL];
 };
 
 /* hang: while it is set, calls on the GPU do not return.
- * growths: so many sizing calls announce one sample fewer than there will be. */
+ * growths: so many sizing calls announce one row fewer than there will be. */
 struct gpu_cell {
     _Atomic uint32_t sequence;
     _Atomic uint32_t hang;
@@ -94,13 +99,17 @@ struct event_state {
     uint64_t type, data;
 };
 
-/* clients: processes that have it initialised. event_error answers every wait for events. */
+/* clients: processes that have it initialised. event_error answers every wait for events.
+ * gpm_inside, gpm_most: how many calls take a GPM sample now, and how many did at most, on all
+ * GPUs and in all processes together. */
 struct shared_state {
     uint64_t magic;
     uint32_t version, size;
     _Atomic uint32_t sequence;
     _Atomic uint32_t clients;
     _Atomic uint32_t event_error;
+    _Atomic uint32_t gpm_inside;
+    _Atomic uint32_t gpm_most;
     uint32_t padding;
     struct system_state system;
     _Atomic uint64_t events_written;

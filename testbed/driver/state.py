@@ -7,21 +7,23 @@ library, which has the memory barriers that Python lacks; nothing else may store
 import ctypes
 import mmap
 import re
-from ctypes import Structure, c_char, c_int32, c_uint32, c_uint64
+from ctypes import Structure, c_char, c_int32, c_uint8, c_uint32, c_uint64
 from pathlib import Path
 from typing import Final
 
 from testbed.driver import build
 
 MAGIC: Final = 0x4C4D564E45434C53
-VERSION: Final = 1
-GPUS, SLOTS, PROFILES, SAMPLES, EVENTS = 16, 8, 18, 128, 256
+VERSION: Final = 2
+GPUS, SLOTS, PROFILES, EVENTS = 16, 8, 18, 256
+ANSWERS, POOL_BYTES, PAYLOAD_BYTES = 2048, 192 * 1024, 32 * 1024
 NO_INSTANCE: Final = 0xFFFFFFFF
 
 # The entry points in the order of calls.h, which numbers them.
 CALLS: Final = tuple(
     re.findall(r"^CALL\((\w+)\)", (build.SOURCES / "calls.h").read_text(), re.MULTILINE)
 )
+CALL_NUMBERS: Final = {name: number for number, name in enumerate(CALLS)}
 
 
 class Memory(Structure):
@@ -56,10 +58,17 @@ class SlotState(Structure):
     ]  # fmt: skip
 
 
-class Sample(Structure):
-    """struct sample_state."""
+class Answer(Structure):
+    """struct answer; ``testbed.driver.answers`` fills it."""
 
-    _fields_ = [("at_us", c_uint64), ("percent", c_uint64)]
+    _fields_ = [
+        ("call", c_uint32),
+        ("scope", c_int32),
+        ("key", c_uint32 * 2),
+        *((name, c_uint32) for name in (
+            "result", "rows", "capacity", "value_type", "offset", "size",
+        )),
+    ]  # fmt: skip
 
 
 class GpuState(Structure):
@@ -69,12 +78,8 @@ class GpuState(Structure):
         *((name, c_uint32) for name in (
             "present", "generation", "error", "minor",
             "mig_capable", "mig_enabled", "mig_pending", "mig_slots",
-            "power_milliwatts", "sm_clock", "memory_clock", "utilization",
-            "memory_utilization", "samples_held",
+            "profiles_held", "answers_held",
         )),
-        ("celsius", c_int32),
-        ("profiles_held", c_uint32),
-        ("energy_millijoules", c_uint64),
         ("event_types", c_uint64),
         ("memory", Memory),
         ("name", c_char * 96),
@@ -86,7 +91,8 @@ class GpuState(Structure):
         ("call_errors", c_uint32 * len(CALLS)),
         ("profiles", Profile * PROFILES),
         ("slots", SlotState * SLOTS),
-        ("samples", Sample * SAMPLES),
+        ("answers", Answer * ANSWERS),
+        ("pool", c_uint8 * POOL_BYTES),
     ]  # fmt: skip
 
 
@@ -130,6 +136,8 @@ class _SharedState(Structure):
         ("sequence", c_uint32),
         ("clients", c_uint32),
         ("event_error", c_uint32),
+        ("gpm_inside", c_uint32),
+        ("gpm_most", c_uint32),
         ("_pad", c_uint32),
         ("system", SystemState),
         ("events_written", c_uint64),
@@ -161,8 +169,15 @@ class StateFile:
     @property
     def clients(self) -> int:
         """Return how many processes have the driver initialised."""
-        word = ctypes.byref(self._shared, _SharedState.clients.offset)
-        return int(self._library.slicewatchLoad(word))
+        return self._load(_SharedState.clients.offset)
+
+    @property
+    def gpm_most_at_once(self) -> int:
+        """Return how many calls at most took a GPM sample at one time, over all GPUs.
+
+        A real driver panics when they are two, DataDog #54458.
+        """
+        return self._load(_SharedState.gpm_most.offset)
 
     def put_system(self, system: SystemState) -> None:
         """Replace what the driver says of itself, as a whole."""
@@ -182,7 +197,7 @@ class StateFile:
         self._store(self._cell(index) + _GpuCell.hang.offset, int(hanging))
 
     def grow_samples(self, index: int, times: int) -> None:
-        """Let that many sizing calls announce one sample too few."""
+        """Let that many sizing calls of lists and samples announce one row too few."""
         self._store(self._cell(index) + _GpuCell.growths.offset, times)
 
     def fail_events(self, error: int) -> None:
@@ -199,6 +214,9 @@ class StateFile:
             ctypes.byref(source),
             c_uint64(ctypes.sizeof(source)),
         )
+
+    def _load(self, offset: int) -> int:
+        return int(self._library.slicewatchLoad(ctypes.byref(self._shared, offset)))
 
     def _store(self, offset: int, value: int) -> None:
         self._library.slicewatchStore(ctypes.byref(self._shared, offset), c_uint32(value))

@@ -19,6 +19,7 @@ extern INTERNAL struct shared_state *shared;
 
 struct visit {
     struct gpu_cell *cell;
+    enum call call;
     int gpu;
     int slot; /* -1: the GPU itself */
     bool inside;
@@ -31,11 +32,15 @@ INTERNAL nvmlReturn_t visit_device(struct visit *visit, enum call call, nvmlDevi
 /* As visit_device, for what a MIG instance has none of. */
 INTERNAL nvmlReturn_t visit_board(struct visit *visit, enum call call, nvmlDevice_t device);
 INTERNAL nvmlReturn_t visit_slot(struct visit *visit, enum call call, nvmlDevice_t device);
+/* The second halves of the two above, for calls that have entered already. */
+INTERNAL nvmlReturn_t visit_handle(struct visit *visit, nvmlDevice_t device);
+INTERNAL nvmlReturn_t visit_found(struct visit *visit, int gpu);
 INTERNAL nvmlReturn_t depart(struct visit *visit, nvmlReturn_t result);
 
 INTERNAL nvmlReturn_t handle_of_gpu(int gpu, nvmlDevice_t *device);
 INTERNAL nvmlReturn_t handle_of_slot(int gpu, int slot, nvmlDevice_t *device);
-INTERNAL int gpu_of(nvmlDevice_t device);
+/* The slot where a GPU instance lies; -1 where there is none of this id. */
+INTERNAL int slot_of_instance(const struct gpu_state *state, unsigned int id);
 
 INTERNAL nvmlReturn_t copy_text(char *target, unsigned int length, const char *source);
 

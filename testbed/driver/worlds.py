@@ -17,6 +17,7 @@ from simulator.fleet import Fleet
 from simulator.node import SimulatedNode
 from simulator.scenario import Fault
 from testbed.binaries import Unavailable
+from testbed.driver.answers import Answers
 from testbed.driver.feeder import DriverFeed
 from testbed.driver.loaded import LoadedDriver
 from testbed.driver.state import CALLS, GpuState
@@ -79,12 +80,21 @@ class DriverWorld(World):
         self.driver = LoadedDriver()
         self.feed = DriverFeed(fleet.nodes[0], state)
         self.driver.attach(state)
-        super().__init__(fleet, RealNvml(lambda: _nanoseconds(fleet)), self.feed.refresh)
+
+        def nanoseconds() -> int:
+            return 1000 * fleet.clock.epoch_us + round(1e9 * fleet.now)
+
+        super().__init__(fleet, RealNvml(nanoseconds, nanoseconds), self.feed.refresh)
         _require_ours()
 
     def alter(self, gpu: int, change: Callable[[GpuState], None] | None) -> None:
-        """Change what the driver answers for a GPU; None for what the node says."""
+        """Change what the driver holds for what a GPU is; None for what the node says."""
         self.feed.alter(gpu, change)
+        self.show()
+
+    def answer(self, gpu: int, change: Callable[[Answers], None] | None) -> None:
+        """Change what the driver answers for a GPU; None for what the node says."""
+        self.feed.answer(gpu, change)
         self.show()
 
     def fail(self, gpu: int, **errors: int) -> None:
@@ -110,10 +120,6 @@ def driver_world(scenario: str, state: Path) -> DriverWorld:
         Unavailable: as for ``DriverWorld``.
     """
     return DriverWorld(Fleet.load(scenario, clock=ManualClock()), state)
-
-
-def _nanoseconds(fleet: Fleet) -> int:
-    return 1000 * fleet.clock.epoch_us + round(1e9 * fleet.now)
 
 
 def _require_ours() -> None:
