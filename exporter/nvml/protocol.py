@@ -5,6 +5,7 @@ one thread at a time. No call raises for what a device or driver did; that is an
 Programming errors raise.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
@@ -29,7 +30,8 @@ class Unsupported:
     """The device, the driver or its mode cannot report this; asking again will not help.
 
     ``reason`` is one of a few words that become a label: ``mig_enabled``, ``mig_instance``,
-    ``device``, ``driver``, ``permission``.
+    ``shared_gpu_instance``, ``ecc_off``, ``no_vgpu_host``, ``no_vgpu_guest``, ``device``,
+    ``driver``, ``permission``.
     """
 
     reason: str
@@ -117,6 +119,11 @@ class Session(Protocol):
         """
         ...
 
+    @property
+    def mig_change_pending(self) -> bool:
+        """Tell whether the last ``devices()`` found a MIG mode that waits for a reset."""
+        ...
+
     def read(self, probe: Probe[R], device: Device) -> Outcome[R]:
         """Read one probe of a device that the last ``devices()`` returned."""
         ...
@@ -128,6 +135,11 @@ class Session(Protocol):
 
 class EventSource(Protocol):
     """Events of all GPUs, used by one thread."""
+
+    @property
+    def kinds(self) -> Mapping[str, frozenset[EventKind]]:
+        """Return what is listened to, by uuid of the GPU; without those that report nothing."""
+        ...
 
     def wait(self, timeout_seconds: float) -> Outcome[tuple[Event, ...]]:
         """Return what happened, at the latest after the timeout; an empty tuple is normal."""

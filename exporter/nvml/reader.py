@@ -1,7 +1,8 @@
 """One pass over a GPU and its MIG devices. Knows nothing of threads; one at a time may use it."""
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,11 @@ from slicewatch.wire.layout import Device
 # "Unsupported" holds until the device changes, but for a permission or a module that somebody
 # mends meanwhile.
 ASK_AGAIN_SECONDS = 300.0
+# A tick begins a little earlier or later than its second: a read that is due by less than this
+# is made now, or five seconds would sometimes be six ticks.
+EARLY_SECONDS = 0.25
+# Probes with their places in the plan.
+Asked = tuple[tuple[int, Probe[Any]], ...]
 # What the resolution of the devices is called beside the probes, in logs and metrics.
 RESOLUTION = "devices"
 
@@ -23,20 +29,24 @@ class Cycle:
 
     Attributes:
         gpu: the GPU as it was when its session was opened.
+        plan: what was read of them.
         devices: what the pass found, or why it found nothing.
         readings: per device of ``devices``, one outcome per probe of its plan; None where the
             probe was not due.
         at: monotonic seconds of the end of the pass.
         spent: seconds by probe.
         failed: probes of which at least one read failed.
+        mig_change_pending: the GPU gets another MIG mode once it is reset.
     """
 
     gpu: Device
+    plan: Plan
     devices: Outcome[tuple[Device, ...]]
     readings: tuple[tuple[Outcome[Any] | None, ...], ...] = ()
     at: float
     spent: dict[str, float]
     failed: frozenset[str] = frozenset()
+    mig_change_pending: bool = False
 
 
 class Agenda:
@@ -44,34 +54,41 @@ class Agenda:
 
     Attributes:
         known: per probe, that the device cannot be asked; None where it can.
-        asked: the others, with their places in ``known``.
     """
 
-    def __init__(self, device: Device, plan: Plan) -> None:
+    def __init__(self, device: Device, probes: Sequence[Probe[Any]]) -> None:
         self.device = device
-        self._probes = tuple(enumerate(plan.of(device).probes))
-        self._due_at = {index: 0.0 for index, probe in self._probes if probe.interval_seconds}
+        self._probes = tuple(enumerate(probes))
         self.known: list[Outcome[Any] | None] = []
-        self.asked: tuple[tuple[int, Probe[Any]], ...] = ()
+        self._always: Asked = ()
+        self._sometimes: Asked = ()
+        self._due_at: dict[int, float] = {}
+        self._next_at = 0.0
         self.forget_unsupported()
 
-    def due(self, now: float) -> tuple[tuple[int, Probe[Any]], ...]:
+    def due(self, now: float) -> Asked:
         """Return what to ask in a pass that begins now, and take it for asked."""
-        if not self._due_at:
-            return self.asked
-        due = tuple((i, p) for i, p in self.asked if self._due_at.get(i, now) <= now)
-        self._due_at |= {i: now + p.interval_seconds for i, p in due if i in self._due_at}
-        return due
+        if now < self._next_at:
+            return self._always
+        due = tuple((i, p) for i, p in self._sometimes if self._due_at.get(i, now) <= now)
+        later = now - EARLY_SECONDS
+        self._due_at |= {index: later + probe.interval_seconds for index, probe in due}
+        self._next_at = min(self._due_at.values(), default=math.inf)
+        return self._always + due
 
     def refuse(self, index: int, outcome: Unsupported) -> None:
         """Do not ask for a probe any more."""
         self.known[index] = outcome
-        self.asked = tuple((i, p) for i, p in self.asked if i != index)
+        self._always = tuple((i, p) for i, p in self._always if i != index)
+        self._sometimes = tuple((i, p) for i, p in self._sometimes if i != index)
+        self._due_at.pop(index, None)
 
     def forget_unsupported(self) -> None:
         """Ask for everything once more."""
         self.known = [None] * len(self._probes)
-        self.asked = self._probes
+        self._always = tuple((i, p) for i, p in self._probes if not p.interval_seconds)
+        self._sometimes = tuple((i, p) for i, p in self._probes if p.interval_seconds)
+        self._next_at = 0.0
 
 
 class Reader:
@@ -79,6 +96,9 @@ class Reader:
 
     Args:
         open_session: called with the first pass, since it may block.
+
+    Attributes:
+        plan: may be replaced at any time; holds from the next pass on.
     """
 
     def __init__(
@@ -91,7 +111,7 @@ class Reader:
         self.gpu = gpu
         self._open_session = open_session
         self._session: Session | None = None
-        self._plan = plan
+        self.plan = self._agreed = plan
         self._clock = clock
         self._call = ""
         self._devices: tuple[Device, ...] = ()
@@ -121,22 +141,38 @@ class Reader:
 
     def _cycle(self, session: Session) -> Cycle:
         began = self._clock()
+        self._agree(self.plan)
         self._call = RESOLUTION
         found = session.devices()
         spent = {RESOLUTION: self._clock() - began}
         if not isinstance(found, Value):
-            return Cycle(gpu=self.gpu, devices=found, at=self._clock(), spent=spent)
+            return self._result(found, spent)
         failed: set[str] = set()
         readings = []
         for agenda in self._agendas_of(found.value, began):
             outcomes, lost = self._read(session, agenda, began, spent, failed)
             if lost is not None:
-                return Cycle(gpu=self.gpu, devices=lost, at=self._clock(), spent=spent)
+                return self._result(lost, spent)
             readings.append(outcomes)
+        return self._result(found, spent, tuple(readings), frozenset(failed))
+
+    def _result(
+        self,
+        devices: Outcome[tuple[Device, ...]],
+        spent: dict[str, float],
+        readings: tuple[tuple[Outcome[Any] | None, ...], ...] = (),
+        failed: frozenset[str] = frozenset(),
+    ) -> Cycle:
         return Cycle(
-            gpu=self.gpu, devices=found, readings=tuple(readings), at=self._clock(),
-            spent=spent, failed=frozenset(failed),
+            gpu=self.gpu, plan=self._agreed, devices=devices, readings=readings,
+            at=self._clock(), spent=spent, failed=failed,
+            mig_change_pending=self._session is not None and self._session.mig_change_pending,
         )  # fmt: skip
+
+    def _agree(self, plan: Plan) -> None:
+        if plan is not self._agreed:
+            self._agreed = plan
+            self._devices, self._agendas = (), ()
 
     def _read(
         self,
@@ -172,7 +208,9 @@ class Reader:
         if devices != self._devices:
             kept = {agenda.device: agenda for agenda in self._agendas}
             self._devices = devices
-            self._agendas = tuple(kept.get(d) or Agenda(d, self._plan) for d in devices)
+            self._agendas = tuple(
+                kept.get(d) or Agenda(d, self._agreed.of_device(d).probes) for d in devices
+            )
         if now >= self._ask_again_at:
             self._ask_again_at = now + ASK_AGAIN_SECONDS
             for agenda in self._agendas:

@@ -63,7 +63,7 @@ class Restarts:
         self._driver.arise(now)
 
     def gpu_missing(self, now: float) -> None:
-        """A GPU is lost, fails or cannot be identified, or none is there at all."""
+        """A GPU is lost, fails, is new or cannot be identified, or none is there at all."""
         self._gpu.arise(now)
 
     def driver_works(self) -> None:

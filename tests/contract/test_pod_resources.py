@@ -23,6 +23,7 @@ from exporter.tenants.messages import ContainerName, encode
 from exporter.tenants.protocol import (
     Allocation,
     DeadlineError,
+    Offer,
     PodResourcesError,
     RefusedError,
     UnreachableError,
@@ -77,10 +78,17 @@ def connections(socket):
     return sum(row.split()[state] == connected for row in rows if row.endswith(str(socket)))
 
 
-def held(device_id, *, pod="p", container="c", resource=GPU, share=""):
+def held(device_id, *, pod="p", container="c", resource=GPU, **more):
     return Allocation(
         namespace="ml", pod=pod, container=container, resource=resource, device_id=device_id,
-        share=share,
+        **more,
+    )  # fmt: skip
+
+
+def claimed(device_id, claim, **more):
+    return held(
+        device_id, resource="gpu.nvidia.com", pool="node-1", claim=claim, claim_namespace="ml",
+        **more,
     )  # fmt: skip
 
 
@@ -116,8 +124,8 @@ async def source(socket):
         pytest.param([held("nvidia0/vgpu1"), held("nvidia1/gi3/vgpu0", pod="q")], id="GKE"),
         pytest.param([held("0000:3b:00.0", resource="intel.com/sriov")], id="another vendor"),
         pytest.param(
-            [held("gpu-0", resource="gpu.nvidia.com"), held("gpu-1", resource="gpu.nvidia.com",
-             share="7f")], id="claims",
+            [claimed("gpu-0", "one"), claimed("gpu-1", "one", share="7f"),
+             claimed("gpu-0", "two", container="x"), held("GPU-a")], id="claims",
         ),
         pytest.param([held("ÄÖ €", pod="ü"), held("", pod="empty")], id="any text"),
     ],
@@ -126,6 +134,20 @@ async def test_everything_that_is_held_is_listed(kubelet, source, allocations):
     kubelet.give(allocations)
 
     await lists_exactly(source, allocations)
+
+
+async def test_everything_that_plugins_offer_is_listed_given_away_or_not(kubelet, source):
+    offered = [Offer(GPU, "GPU-a::0"), Offer(GPU, "GPU-a::1"), Offer("intel.com/sriov", "0000:3b")]
+    kubelet.offer(offered)
+    kubelet.give([held("GPU-a::1")])
+
+    assert sorted(await source.offers()) == sorted(offered)
+
+
+async def test_a_kubelet_that_does_not_know_the_question_refuses_it(kubelet, source):
+    kubelet.refusal = "UNIMPLEMENTED"
+    with pytest.raises(RefusedError, match="does not serve PodResources v1"):
+        await source.offers()
 
 
 async def test_pods_without_devices_are_no_allocations(kubelet, source):
@@ -145,6 +167,7 @@ async def test_a_new_answer_replaces_the_one_before(kubelet, source):
 
 
 async def test_an_answer_larger_than_the_limit_of_grpc_arrives(kubelet, source):
+    """dcgm-exporter #509, #408, #378: on nodes with many pods the answer was refused as too large."""
     crowd = [held(f"GPU-{n:064d}::{n % 10}", pod=f"p-{n // 8}") for n in range(70_000)]
     kubelet.give(crowd)
     assert len(encode(crowd)) > 5 * 2**20
@@ -288,6 +311,7 @@ async def test_what_is_listed_becomes_the_tenants_of_the_devices(kubelet, source
             held("nvidia0/vgpu1", pod="two"),
             held("MIG-1", pod="three", resource=MIG),
             held("GPU-unknown", pod="four"),
+            claimed("gpu-1", "a-claim", pod="five"),
         ],
         idle=[ContainerName("ml", "one", "sidecar")],
     )
@@ -297,9 +321,12 @@ async def test_what_is_listed_becomes_the_tenants_of_the_devices(kubelet, source
     tenants = TenantMap()
     tenants.take(await source.list(), now=0.0)
 
-    found = [(t.device, t.pod, t.replica) for t in tenants.resolve((whole, cut, part))]
+    found = [(t.device, t.pod, t.replica, t.claim) for t in tenants.resolve((whole, cut, part))]
 
-    assert found == [("GPU-a", "one", "0"), ("GPU-a", "two", "1"), ("MIG-1", "three", "")]
+    assert found == [
+        ("GPU-a", "one", "0", ""), ("GPU-a", "two", "1", ""), ("GPU-b", "five", "", "a-claim"),
+        ("MIG-1", "three", "", ""),
+    ]  # fmt: skip
     assert [u.device_id for u in tenants.unresolved] == ["GPU-unknown"]
 
 

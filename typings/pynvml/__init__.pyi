@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from ctypes import CDLL, Structure, _Pointer
-from typing import Final
+from typing import Any, Final
 
 NVML_CLOCK_MEM: Final[int]
 NVML_CLOCK_SM: Final[int]
@@ -14,6 +14,11 @@ nvmlEventTypeDoubleBitEccError: Final[int]
 nvmlEventTypeSingleBitEccError: Final[int]
 nvmlEventTypeXidCriticalError: Final[int]
 nvmlMemory_v2: Final[int]
+
+# The binding has thousands of names; those that only slow reads use are not repeated here, and
+# the tests against the C library check them.
+def __getattr__(name: str) -> Any: ...
+
 # The loaded library, or None, and the functions that were looked up in it.
 nvmlLib: CDLL | None
 _nvmlGetFunctionPointer_cache: dict[str, object]

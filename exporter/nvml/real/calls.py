@@ -14,6 +14,8 @@ from typing import Final
 import pynvml
 from pynvml import NVMLError
 
+from exporter.nvml.real.fields import Field, FieldQuestion, Numbers
+
 Handle = pynvml.c_nvmlDevice_t
 
 _UUID_BYTES: Final = 96
@@ -48,6 +50,7 @@ class Calls:
         self._attributes_at = ctypes.byref(self._attributes)
         self._memory = pynvml.c_nvmlMemory_v2_t()
         self._memory_at = ctypes.byref(self._memory)
+        self._questions: dict[tuple[Field, ...], FieldQuestion] = {}
 
     def gpu(self, index: int) -> Handle:
         """Return the handle of the GPU at an index."""
@@ -73,10 +76,7 @@ class Calls:
 
     def mig_modes(self, handle: Handle) -> tuple[int, int]:
         """Return the current and the pending MIG mode."""
-        call = self._functions["nvmlDeviceGetMigMode"]
-        if code := call(handle, self._number_at, self._other_number_at):
-            raise NVMLError(code)
-        return self._number.value, self._other_number.value
+        return self.two_numbers("nvmlDeviceGetMigMode", handle)
 
     def attributes(self, instance: Handle) -> tuple[int, ...]:
         """Return SMs, engines, slices and memory of a MIG instance, in the header's order."""
@@ -98,8 +98,35 @@ class Calls:
             raise NVMLError(code)
         return self._number.value
 
+    def two_numbers(self, function: str, handle: Handle) -> tuple[int, int]:
+        """Return what a function of a handle writes into two unsigned ints."""
+        if code := self._functions[function](handle, self._number_at, self._other_number_at):
+            raise NVMLError(code)
+        return self._number.value, self._other_number.value
+
     def long_number(self, function: str, handle: Handle) -> int:
         """Return what a function of a handle writes into an unsigned long long."""
         if code := self._functions[function](handle, self._long_at):
             raise NVMLError(code)
         return self._long.value
+
+    def fields(self, handle: Handle, *fields: Field) -> Numbers:
+        """Return the values of fields by (NVML_FI_*, scope), in one call.
+
+        None for a field that this board, driver or moment does not answer; what answers none of
+        them raises.
+        """
+        question = self._questions.get(fields)
+        if question is None:
+            question = self._questions[fields] = FieldQuestion(fields)
+        call = self._functions["nvmlDeviceGetFieldValues"]
+        if code := call(handle, question.count, question.at):
+            raise NVMLError(code)
+        return question.numbers()
+
+    def call(self, function: str, *arguments: object) -> int:
+        """Call any function; return ``INSUFFICIENT_SIZE``, which is an answer, or success."""
+        code = self._functions[function](*arguments)
+        if code and code != pynvml.NVML_ERROR_INSUFFICIENT_SIZE:
+            raise NVMLError(code)
+        return code

@@ -29,6 +29,8 @@ _KINDS: Final = {
     pynvml.nvmlEventTypeDoubleBitEccError: EventKind.DOUBLE_BIT_ECC,
 }
 _TYPES: Final = sum(_KINDS)
+# A GPU's uuid, and what it reports.
+_Heard = tuple[str, frozenset[EventKind]]
 
 
 def listen(gpus: tuple[Device, ...]) -> Outcome[EventSource]:
@@ -37,21 +39,21 @@ def listen(gpus: tuple[Device, ...]) -> Outcome[EventSource]:
         event_set = pynvml.nvmlEventSetCreate()
     except NVMLError as error:
         return outcome_of(error.value)
-    names: dict[int, str] = {}
+    heard: dict[int, _Heard] = {}
     refusal: NoValue = Unsupported("device")
     for gpu in gpus:
         try:
-            names |= _register(event_set, gpu)
+            heard |= _register(event_set, gpu)
         except NVMLError as error:
             refusal = outcome_of(error.value)
             if isinstance(refusal, Failed):
                 # NVML leaves the whole set undefined.
                 _free(event_set)
                 return refusal
-    if gpus and not names:
+    if gpus and not heard:
         _free(event_set)
         return refusal
-    return Value(RealEvents(event_set, names))
+    return Value(RealEvents(event_set, heard))
 
 
 class RealEvents:
@@ -61,11 +63,17 @@ class RealEvents:
     answers the same, and only a new one listens again.
     """
 
-    def __init__(self, event_set: pynvml.c_nvmlEventSet_t, names: dict[int, str]) -> None:
+    def __init__(self, event_set: pynvml.c_nvmlEventSet_t, heard: dict[int, _Heard]) -> None:
         self._set = event_set
         # A GPU that was just lost is not asked for its name: it is known by its address.
-        self._names = names
+        self._names = {address: name for address, (name, _) in heard.items()}
+        self._kinds = dict(heard.values())
         self._ended: NoValue | None = None
+
+    @property
+    def kinds(self) -> dict[str, frozenset[EventKind]]:
+        """Return what is listened to, by uuid of the GPU."""
+        return self._kinds
 
     def wait(self, timeout_seconds: float) -> Outcome[tuple[Event, ...]]:
         """Return what happened since the last call, or what ended the listening."""
@@ -106,14 +114,15 @@ class RealEvents:
         )
 
 
-def _register(event_set: pynvml.c_nvmlEventSet_t, gpu: Device) -> dict[int, str]:
-    """Register what the GPU can report; return its name by the address that events carry."""
+def _register(event_set: pynvml.c_nvmlEventSet_t, gpu: Device) -> dict[int, _Heard]:
+    """Register what the GPU can report; return it by the address that events carry."""
     handle = pynvml.nvmlDeviceGetHandleByIndex(gpu.gpu)
     types = pynvml.nvmlDeviceGetSupportedEventTypes(handle) & _TYPES
     if not types:
         return {}
     pynvml.nvmlDeviceRegisterEvents(handle, types, event_set)
-    return {_address(handle): gpu.uuid}
+    kinds = frozenset(kind for bit, kind in _KINDS.items() if bit & types)
+    return {_address(handle): (gpu.uuid, kinds)}
 
 
 def _name(handle: pynvml.c_nvmlDevice_t) -> str:

@@ -35,19 +35,21 @@ def identify(index: int) -> Outcome[Device]:
     return Value(board) if board.uuid else GARBLED
 
 
-def mig_enabled(calls: Calls, handle: Handle) -> bool | None:
-    """Tell whether the GPU is partitioned; None for one that never can be.
+def mig_mode(calls: Calls, handle: Handle) -> tuple[bool, bool] | None:
+    """Tell whether the GPU is partitioned, and whether the other mode waits for a reset.
+
+    None for one that never can be.
 
     Raises:
         NVMLError: the GPU or the driver does not answer.
     """
     try:
-        current, _ = calls.mig_modes(handle)
+        current, pending = calls.mig_modes(handle)
     except NVMLError as error:
         if not isinstance(outcome_of(error.value), Unsupported):
             raise
         return None
-    return current == pynvml.NVML_DEVICE_MIG_ENABLE
+    return current == pynvml.NVML_DEVICE_MIG_ENABLE, pending != current
 
 
 def instance_key(calls: Calls, instance: Handle) -> InstanceKey:
@@ -124,11 +126,12 @@ def profile_names(handle: Handle) -> Iterator[tuple[int, str]]:
 
 
 def _board(index: int, handle: Handle) -> Device:
+    partitioned, _ = mig_mode(Calls(), handle) or (False, False)
     return Device(
         uuid=pynvml.nvmlDeviceGetUUID(handle),
         gpu=index,
         model=_text(pynvml.nvmlDeviceGetName, handle),
-        mig_enabled=mig_enabled(Calls(), handle) or False,
+        mig_enabled=partitioned,
         minor=_minor(handle),
         pci_bus_id=_text(_bus_id, handle),
         serial=_text(pynvml.nvmlDeviceGetSerial, handle),

@@ -13,7 +13,7 @@ from exporter.nvml.protocol import Driver, EventSource, Outcome, Session
 from exporter.nvml.real import events, identity
 from exporter.nvml.real.returns import GONE, Return, unavailable
 from exporter.nvml.real.session import RealSession
-from exporter.nvml.samples import SampleCursors
+from exporter.nvml.samples import CursorsByGpu
 from slicewatch.wire.layout import Device
 
 
@@ -22,12 +22,18 @@ class RealNvml:
 
     Args:
         cpu_nanoseconds: the clock that the driver stamps its samples with, since 1970.
+        monotonic_nanoseconds: the clock that samples of counters are stamped with.
     """
 
-    def __init__(self, cpu_nanoseconds: Callable[[], int] = time.time_ns) -> None:
+    def __init__(
+        self,
+        cpu_nanoseconds: Callable[[], int] = time.time_ns,
+        monotonic_nanoseconds: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
         self._started = False
         self._cpu_nanoseconds = cpu_nanoseconds
-        self._cursors = SampleCursors()
+        self._monotonic_nanoseconds = monotonic_nanoseconds
+        self._cursors = CursorsByGpu()
 
     def start(self) -> Driver:
         """Initialise, once until the next ``stop``.
@@ -79,7 +85,12 @@ class RealNvml:
 
     def open(self, gpu: Device) -> Session:
         """Return a session for a GPU that was identified."""
-        return RealSession(gpu, self._cursors.of(gpu.uuid), self._cpu_nanoseconds)
+        return RealSession(
+            gpu,
+            self._cursors.of(gpu.uuid),
+            self._cpu_nanoseconds,
+            self._monotonic_nanoseconds,
+        )
 
     def events(self, gpus: tuple[Device, ...]) -> Outcome[EventSource]:
         """Listen to these GPUs from now on."""

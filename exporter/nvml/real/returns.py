@@ -1,5 +1,6 @@
 """What NVML's return codes mean to us: the one place that decides it. Pure."""
 
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import Final
 
@@ -90,6 +91,15 @@ _OUTCOMES: Final = {int(code): _meaning(code) for code in Return}
 def outcome_of(code: int) -> NoValue:
     """Return what a failed call says about a device; codes of newer drivers are failures."""
     return _OUTCOMES.get(code) or Failed(f"CODE_{code}")
+
+
+def gravest(codes: Iterable[int]) -> int:
+    """Return the code that says most: what is gone, then what failed, then what is not there."""
+    return max(codes, key=_weight)
+
+
+def _weight(code: int) -> int:
+    return 2 if code in GONE else int(isinstance(outcome_of(code), Failed))
 
 
 def unavailable(code: int) -> DriverUnavailableError:

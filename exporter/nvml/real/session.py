@@ -7,15 +7,20 @@ from typing import Any, Final, TypeVar
 import msgspec
 from pynvml import NVMLError
 
+from exporter.nvml.gpm import GpmPairs, comes_from_counters
 from exporter.nvml.protocol import Failed, Lost, Outcome, Value
-from exporter.nvml.real import identity, reads
+from exporter.nvml.real import identity
 from exporter.nvml.real.calls import Calls, Handle
+from exporter.nvml.real.gpm import RealCounters, RealSample
 from exporter.nvml.real.identity import InstanceKey
-from exporter.nvml.real.reads import Read
+from exporter.nvml.real.reads import table, utilization
+from exporter.nvml.real.reads.processes import ProcessReads
+from exporter.nvml.real.reads.read import Reads
+from exporter.nvml.real.reads.vgpu import VgpuReads
 from exporter.nvml.real.returns import GONE, Return, outcome_of
-from exporter.nvml.samples import SampleCursor
+from exporter.nvml.samples import Cursors
 from slicewatch.catalog.model import Probe
-from slicewatch.catalog.readings import Utilization
+from slicewatch.catalog.readings.utilization import Utilization
 from slicewatch.wire.layout import Device
 
 R = TypeVar("R")
@@ -30,7 +35,7 @@ MOST_INSTANCES: Final = 64
 
 
 # A device as this cycle found it, its handle, and how it is read. Made anew in every cycle.
-_Held = tuple[Device, Handle, dict[str, Read]]
+_Held = tuple[Device, Handle, Reads]
 
 
 class RealSession:
@@ -39,20 +44,40 @@ class RealSession:
     def __init__(
         self,
         gpu: Device,
-        cursor: SampleCursor,
+        cursors: Cursors,
         cpu_nanoseconds: Callable[[], int] = time.time_ns,
+        monotonic_nanoseconds: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._cpu_nanoseconds = cpu_nanoseconds
         self._calls = Calls()
+        self._counters = RealCounters(self._calls, monotonic_nanoseconds)
+        self._gpm: GpmPairs[RealSample] = GpmPairs(self._counters)
+        self._processes = ProcessReads()
+        vgpus = VgpuReads(cursors, cpu_nanoseconds)
         self._uuid = gpu.uuid.encode()
         self._whole = msgspec.structs.replace(gpu, mig_enabled=False)
         self._partitioned = msgspec.structs.replace(gpu, mig_enabled=True)
-        self._reads = {**reads.PARTITIONED, "utilization": self._utilization}
-        self._cursor = cursor
+        self._reads = {
+            **table.BOARD,
+            "utilization": self._utilization,
+            "processes": self._processes.of_device,
+            "process_utilization": self._process_utilization,
+            **vgpus.of_board,
+        }
+        self._partitioned_reads = {**table.PARTITIONED, **vgpus.of_partitioned}
+        self._instance_reads = {**table.INSTANCE, "processes": self._processes.of_device}
+        self._cursor = cursors.samples
+        self._process_cursor = cursors.processes
         self._never_partitioned = False
+        self._mig_change_pending = False
         self._profiles: dict[int, str] | None = None
         self._instances: dict[bytes, tuple[InstanceKey, Device]] = {}
         self._held: dict[str, _Held] = {}
+
+    @property
+    def mig_change_pending(self) -> bool:
+        """Tell whether the last ``devices()`` found a MIG mode that waits for a reset."""
+        return self._mig_change_pending
 
     def devices(self) -> Outcome[tuple[Device, ...]]:
         """Resolve the GPU and its MIG devices anew.
@@ -61,17 +86,22 @@ class RealSession:
         the GPU.
         """
         self._held = {}
+        self._mig_change_pending = False
         try:
             handle = self._calls.gpu(self._whole.gpu)
             # Indices move when a GPU is removed.
             if self._calls.uuid(handle) != self._uuid:
                 return _GPU_NOT_FOUND
-            return Value(self._resolve(handle))
+            devices = self._resolve(handle)
         except NVMLError as error:
             self._held = {}
+            self._gpm.close()
             # The index is beyond the last GPU, or the GPU went between two of the calls.
             gone = error.value == Return.INVALID_ARGUMENT
             return _GPU_NOT_FOUND if gone else outcome_of(error.value)
+        self._counters.begin(handle)
+        self._gpm.begin(devices)
+        return Value(devices)
 
     def read(self, probe: Probe[R], device: Device) -> Outcome[R]:
         """Read one probe; ``NOT_FOUND`` for what the last ``devices()`` did not return.
@@ -82,11 +112,15 @@ class RealSession:
         held = self._held.get(device.uuid)
         if held is None:
             return _DEVICE_NOT_FOUND
-        found, handle, table = held
+        found, handle, reads = held
         # The same uuid may belong to another instance by now.
         if found is not device and found != device:
             return _DEVICE_NOT_FOUND
-        read = table.get(probe.name)
+        if comes_from_counters(probe.name, device):
+            return self._gpm.read(probe.name, device)
+        read = reads.get(probe.name)
+        if read is None and device.is_mig:
+            return table.OF_MIG_INSTANCE
         if read is None:
             raise ValueError(f"no read for probe {probe.name!r}; add one to exporter.nvml.real")
         try:
@@ -96,6 +130,7 @@ class RealSession:
 
     def close(self) -> None:
         """Forget the GPU."""
+        self._gpm.close()
         self._held = {}
         self._instances = {}
 
@@ -105,7 +140,7 @@ class RealSession:
             self._held[self._whole.uuid] = (self._whole, handle, self._reads)
             return (self._whole,)
         devices = [self._partitioned]
-        self._held[self._partitioned.uuid] = (self._partitioned, handle, reads.PARTITIONED)
+        self._held[self._partitioned.uuid] = (self._partitioned, handle, self._partitioned_reads)
         found: dict[bytes, tuple[InstanceKey, Device]] = {}
         # A maximum, not a number: the empty indices lie anywhere.
         most = self._calls.number("nvmlDeviceGetMaxMigDeviceCount", handle)
@@ -120,9 +155,10 @@ class RealSession:
     def _is_partitioned(self, handle: Handle) -> bool:
         if self._never_partitioned:
             return False
-        enabled = identity.mig_enabled(self._calls, handle)
-        self._never_partitioned = enabled is None
-        return enabled is True
+        mode = identity.mig_mode(self._calls, handle)
+        self._never_partitioned = mode is None
+        partitioned, self._mig_change_pending = mode or (False, False)
+        return partitioned
 
     def _resolve_instance(
         self, handle: Handle, index: int, found: dict[bytes, tuple[InstanceKey, Device]]
@@ -141,7 +177,7 @@ class RealSession:
             return None
         found[key[0]] = known
         device = known[1]
-        self._held[device.uuid] = (device, instance, reads.INSTANCE)
+        self._held[device.uuid] = (device, instance, self._instance_reads)
         return device
 
     def _describe(self, handle: Handle, instance: Handle, key: InstanceKey) -> Device:
@@ -152,7 +188,7 @@ class RealSession:
     def _utilization(self, _: Calls, handle: Handle) -> Outcome[Any]:
         now_us = self._cpu_nanoseconds() // _NANOSECONDS_PER_MICROSECOND
         try:
-            samples = reads.samples(handle, self._cursor.last_seen_us(now_us))
+            samples = utilization.samples(handle, self._cursor.last_seen_us(now_us))
         except NVMLError as error:
             if error.value not in _NO_NEW_SAMPLES:
                 raise
@@ -160,4 +196,14 @@ class RealSession:
         reading = self._cursor.take(samples, now_us)
         if reading.samples or not self._cursor.is_dry(now_us):
             return Value(reading)
-        return Value(Utilization((), reading.since_us, reads.current_percent(handle)))
+        return Value(Utilization((), reading.since_us, utilization.current_percent(handle)))
+
+    def _process_utilization(self, calls: Calls, handle: Handle) -> Outcome[Any]:
+        now_us = self._cpu_nanoseconds() // _NANOSECONDS_PER_MICROSECOND
+        try:
+            entries = self._processes.shares(calls, handle, self._process_cursor.since_us(now_us))
+        except NVMLError as error:
+            if error.value not in _NO_NEW_SAMPLES:
+                raise
+            entries = []
+        return Value(self._process_cursor.take(entries, now_us))

@@ -17,6 +17,11 @@ class SimulatedEvents:
         self._closed = False
         self._cursor = node.listen()
 
+    @property
+    def kinds(self) -> dict[str, frozenset[EventKind]]:
+        """Return what is listened to, by uuid of the GPU."""
+        return dict.fromkeys(self._gpus, frozenset(EventKind))
+
     def wait(self, timeout_seconds: float) -> Outcome[tuple[Event, ...]]:
         """Return what happened since the last call; the timeout is of real time."""
         refuse_on_event_loop()

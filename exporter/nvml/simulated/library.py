@@ -12,7 +12,7 @@ from exporter.nvml.protocol import (
     Session,
     Value,
 )
-from exporter.nvml.samples import SampleCursors
+from exporter.nvml.samples import CursorsByGpu
 from exporter.nvml.simulated.events import SimulatedEvents
 from exporter.nvml.simulated.refusals import (
     MISMATCH,
@@ -32,9 +32,9 @@ class SimulatedNvml:
     """NVML on one node of a fleet; see ``protocol.Nvml``."""
 
     def __init__(self, node: SimulatedNode) -> None:
-        self._node = node
+        self.node = self._node = node
         self._life: Life | None = None
-        self._cursors = SampleCursors()
+        self._cursors = CursorsByGpu()
 
     @classmethod
     def of(cls, scenario: Path | str, *, node: str = "") -> "SimulatedNvml":
@@ -104,8 +104,8 @@ class SimulatedNvml:
     def open(self, gpu: Device) -> Session:
         """Return a session for a GPU that was identified."""
         refuse_on_event_loop()
-        cursor = self._cursors.of(gpu.uuid)
-        return SimulatedSession(self._node, self._node.gpu(gpu.uuid), cursor, self._life)
+        cursors = self._cursors.of(gpu.uuid)
+        return SimulatedSession(self._node, self._node.gpu(gpu.uuid), cursors, self._life)
 
     def events(self, gpus: tuple[Device, ...]) -> Outcome[EventSource]:
         """Listen to these GPUs, without those that are lost."""

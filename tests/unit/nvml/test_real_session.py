@@ -14,9 +14,11 @@ from simulator import scenario
 from slicewatch.catalog import CATALOG
 from slicewatch.catalog.memory import MEMORY
 from slicewatch.catalog.power import POWER, TEMPERATURE
-from slicewatch.catalog.readings import Memory, Temperature
+from slicewatch.catalog.readings.memory import Memory
+from slicewatch.catalog.readings.power import Temperature
 from slicewatch.catalog.utilization import UTILIZATION
-from testbed.driver.state import Sample
+from testbed.driver.answers import Sample
+from testbed.driver.answers_of.utilization import UTILIZATION_SAMPLES
 
 SCENARIO = """
 nodes:
@@ -27,6 +29,7 @@ nodes:
 """
 WHOLE, PARTITIONED = 0, 1
 CYCLES = 5
+EVERY_TICK = [p for p in CATALOG.probes() if not p.interval_seconds and not p.optional]
 
 
 def resolved(session):
@@ -36,10 +39,11 @@ def resolved(session):
 
 
 def read_all(session):
-    return [session.read(p, d) for d in resolved(session) for p in CATALOG.probes()]
+    return [session.read(p, d) for d in resolved(session) for p in EVERY_TICK]
 
 
 def test_every_cycle_makes_the_same_calls_and_none_of_them_looks_up_what_is_known(world):
+    """dcgm-exporter #599, gpu-operator #2482: lookups that grew with pods times instances."""
     sessions = [world.session(gpu) for gpu in (WHOLE, PARTITIONED)]
     for session in sessions:
         read_all(session)
@@ -60,11 +64,18 @@ def test_every_cycle_makes_the_same_calls_and_none_of_them_looks_up_what_is_know
         "nvmlDeviceGetComputeInstanceId": 2,
         "nvmlDeviceGetAttributes_v2": 2,
         "nvmlDeviceGetMemoryInfo_v2": 4,
+        "nvmlDeviceGetUtilizationRates": 1,
+        "nvmlDeviceGetSamples": 2,
         "nvmlDeviceGetPowerUsage": 2,
         "nvmlDeviceGetTotalEnergyConsumption": 2,
         "nvmlDeviceGetTemperatureV": 2,
         "nvmlDeviceGetClockInfo": 4,
-        "nvmlDeviceGetSamples": 2,
+        "nvmlDeviceGetFieldValues": 2,
+        "nvmlDeviceGetEncoderUtilization": 1,
+        "nvmlDeviceGetDecoderUtilization": 1,
+        "nvmlDeviceGetProcessesUtilizationInfo": 1,
+        "nvmlDeviceGetVirtualizationMode": 2,
+        "nvmlGpmQueryDeviceSupport": 4,
     }
     assert counts == counts[:1] * CYCLES
 
@@ -112,11 +123,11 @@ def test_garbage_among_the_samples_is_dropped(world):
     session = world.session(WHOLE)
     session.read(UTILIZATION, *resolved(session))
 
-    def spoil(state):
-        state.samples[0] = Sample(0, 100)
-        state.samples[1] = Sample(2**63, 37_100)
+    def spoil(answers):
+        garbage = [Sample(0, 100), Sample(2**63, 37_100)]
+        answers.add_rows("nvmlDeviceGetSamples", garbage, key=(UTILIZATION_SAMPLES, 0))
 
-    world.alter(WHOLE, spoil)
+    world.answer(WHOLE, spoil)
     world.advance(1)
     assert len(session.read(UTILIZATION, *resolved(session)).value.samples) == 6
     world.advance(1)
@@ -223,6 +234,8 @@ def test_texts_in_no_known_encoding_do_not_hide_a_gpu(world):
 
 @pytest.mark.parametrize("uuid", [b"GPU-\xff", b""])
 def test_a_gpu_that_cannot_be_told_from_others_is_no_device(world, uuid):
+    """nvitop #100: a uuid that was cut off at a zero byte."""
+
     def spoil(state):
         state.uuid = uuid
 

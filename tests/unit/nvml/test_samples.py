@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.nvml.samples import AHEAD_US, SampleCursor
+from exporter.nvml.samples import AHEAD_US, SampleCursor, VgpuCursor
 
 NOW_US = 1_800_000_000_000_000
 
@@ -84,3 +84,35 @@ def test_what_was_taken_is_never_taken_again(first, second):
     seen = cursor.last_seen_us(NOW_US)
     again = cursor.take(first + second, NOW_US)
     assert all(at > seen for at, _ in again.samples)
+
+
+VGPUS = {7: "vgpu-a"}
+
+
+def vgpu_row(at_us, *, number=7, sm=40):
+    return (number, at_us, sm, 20, 10, 5)
+
+
+def test_rates_of_vgpus_are_those_behind_the_last_read():
+    cursor = VgpuCursor()
+    assert cursor.since_us(NOW_US) == 0
+    (rate,) = cursor.take([vgpu_row(NOW_US - 5)], VGPUS, NOW_US).rates
+    assert (rate.uuid, rate.sm_percent, rate.decoder_percent) == ("vgpu-a", 40, 5)
+    assert cursor.since_us(NOW_US) == NOW_US - 5
+    assert cursor.take([vgpu_row(NOW_US - 5)], VGPUS, NOW_US).rates == ()
+
+
+def test_rates_without_a_time_of_tomorrow_or_of_nobody_are_left_out():
+    """nvtop #110: drivers hand out rows that nobody filled."""
+    cursor = VgpuCursor()
+    rows = [vgpu_row(0), vgpu_row(NOW_US + 10 * AHEAD_US), vgpu_row(NOW_US, number=0)]
+    assert cursor.take(rows, VGPUS, NOW_US).rates == ()
+    assert cursor.since_us(NOW_US) == NOW_US
+
+
+def test_a_clock_that_was_set_back_hides_no_rates():
+    cursor = VgpuCursor()
+    cursor.take([vgpu_row(NOW_US)], VGPUS, NOW_US)
+    back_us = NOW_US - 10 * AHEAD_US
+    assert cursor.since_us(back_us) == 0
+    assert cursor.take([vgpu_row(back_us)], VGPUS, back_us).rates

@@ -1,0 +1,124 @@
+"""GPM's counters through the driver: one sample at a time in the whole process.
+
+``nvmlGpmSampleGet`` crashed kernels when two threads were in it, even for different GPUs, whatever
+the header says of threads. The lock is held by a call that hangs, so nobody waits for it long: a
+sample that cannot be taken in time is left out.
+"""
+
+import contextlib
+import ctypes
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pynvml
+from pynvml import NVMLError
+
+from exporter.nvml.protocol import Failed, Outcome, Unsupported, Value
+from exporter.nvml.real.calls import Calls, Handle
+from exporter.nvml.real.returns import gravest, outcome_of
+from slicewatch.catalog.readings.gpm import Gpm, GpmMetric
+from slicewatch.wire.layout import Device
+
+_ONE_AT_A_TIME: Final = threading.Lock()
+# Sixteen GPUs with seven instances each are sampled in a fraction of this.
+PATIENCE_SECONDS: Final = 0.25
+# Another thread takes samples, or hangs in one; NVML has no word for it.
+BUSY: Final = Failed("GPM_BUSY")
+_NANOSECONDS_PER_MICROSECOND: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class RealSample:
+    """A sample in the driver's memory, and when it was taken."""
+
+    handle: Any
+    at_us: int
+
+
+class RealCounters:
+    """The counters of one GPU and its GPU instances; see ``gpm.Counters``.
+
+    Args:
+        calls: into the library.
+        monotonic_nanoseconds: a clock that never goes back.
+    """
+
+    def __init__(self, calls: Calls, monotonic_nanoseconds: Callable[[], int]) -> None:
+        self._calls = calls
+        self._monotonic_nanoseconds = monotonic_nanoseconds
+        self._gpu: Handle | None = None
+        self._supported = False
+        self._patience_seconds = PATIENCE_SECONDS
+        # With room for all metrics that the binding knows, however few are asked for.
+        self._question = pynvml.c_nvmlGpmMetricsGet_t()
+        self._question.version = pynvml.NVML_GPM_METRICS_GET_VERSION
+
+    def begin(self, gpu: Handle) -> None:
+        """Begin a cycle with the handle that the GPU has now."""
+        self._gpu = gpu
+        self._patience_seconds = PATIENCE_SECONDS
+
+    def now_us(self) -> int:
+        """Return the time by the clock of the samples."""
+        return self._monotonic_nanoseconds() // _NANOSECONDS_PER_MICROSECOND
+
+    def take(self, device: Device) -> Outcome[RealSample]:
+        """Take a sample of the GPU or one of its GPU instances, or say why there is none."""
+        try:
+            if not self._is_supported():
+                return Unsupported("device")
+            if not _ONE_AT_A_TIME.acquire(timeout=self._patience_seconds):
+                # Once a cycle: a node of hundreds of instances would wait for minutes.
+                self._patience_seconds = 0
+                return BUSY
+            try:
+                return Value(self._take(device))
+            finally:
+                _ONE_AT_A_TIME.release()
+        except NVMLError as error:
+            return outcome_of(error.value)
+
+    def means(
+        self, earlier: RealSample, later: RealSample, asked: Sequence[GpmMetric]
+    ) -> Outcome[Gpm]:
+        """Return the means between two samples; a metric whose own code is an error is left out."""
+        question = self._question
+        question.sample1, question.sample2 = earlier.handle, later.handle
+        question.numMetrics = len(asked)
+        rows = question.metrics
+        for row, metric in enumerate(asked):
+            rows[row].metricId = metric
+        try:
+            self._calls.call("nvmlGpmMetricsGet", ctypes.byref(question))
+        except NVMLError as error:
+            return outcome_of(error.value)
+        answers = [(rows[row].nvmlReturn, rows[row].value) for row in range(len(asked))]
+        known = zip(asked, answers, strict=True)
+        values = {metric: value for metric, (code, value) in known if not code}
+        return Value(Gpm(values)) if values else outcome_of(gravest(code for code, _ in answers))
+
+    def free(self, sample: RealSample) -> None:
+        """Give up a sample; the driver may be gone, and its memory with it."""
+        with contextlib.suppress(NVMLError):
+            self._calls.call("nvmlGpmSampleFree", sample.handle)
+
+    def _take(self, device: Device) -> RealSample:
+        handle = pynvml.nvmlGpmSampleAlloc()
+        sample = RealSample(handle, self.now_us())
+        try:
+            if device.gpu_instance is None:
+                self._calls.call("nvmlGpmSampleGet", self._gpu, handle)
+            else:
+                self._calls.call("nvmlGpmMigSampleGet", self._gpu, device.gpu_instance, handle)
+        except NVMLError:
+            self.free(sample)
+            raise
+        return sample
+
+    def _is_supported(self) -> bool:
+        if not self._supported:
+            answer = pynvml.nvmlGpmQueryDeviceSupport(self._gpu)
+            self._supported = bool(answer.isSupportedDevice)
+        return self._supported

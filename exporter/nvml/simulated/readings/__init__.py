@@ -1,0 +1,1 @@
+"""What a simulated driver answers: one file per domain, one function per probe."""
