@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from exporter.tenants import messages
 from exporter.tenants.messages import ContainerName
-from exporter.tenants.protocol import Allocation
+from exporter.tenants.protocol import Allocation, Offer
 
 if TYPE_CHECKING:
     import grpc
@@ -37,6 +37,7 @@ class FakeKubelet:
         self.garbage: bytes | None = None
         self.asked = 0
         self._answer = messages.encode(())
+        self._offered = messages.encode_offers(())
         self._server: grpc.aio.Server | None = None
 
     def give(
@@ -44,6 +45,10 @@ class FakeKubelet:
     ) -> None:
         """Set the answer to all further questions; ``idle`` containers hold nothing."""
         self._answer = messages.encode(allocations, idle)
+
+    def offer(self, offers: Iterable[Offer]) -> None:
+        """Set which devices the plugins of the node offer."""
+        self._offered = messages.encode_offers(offers)
 
     async def start(self) -> None:
         """Listen on the socket, replacing any file at its path.
@@ -56,7 +61,10 @@ class FakeKubelet:
         if self._server is not None:
             raise RuntimeError(f"the fake kubelet on {self.socket} is already running")
         server = grpc.aio.server()
-        methods = {messages.LIST: grpc.unary_unary_rpc_method_handler(self._list)}
+        methods = {
+            messages.LIST: grpc.unary_unary_rpc_method_handler(self._list),
+            messages.ALLOCATABLE: grpc.unary_unary_rpc_method_handler(self._offers),
+        }
         handler = grpc.method_handlers_generic_handler(messages.SERVICE, methods)
         server.add_generic_rpc_handlers((handler,))
         server.add_insecure_port(f"unix:{quote(str(self.socket.absolute()))}")
@@ -83,11 +91,17 @@ class FakeKubelet:
         await self.stop()
 
     async def _list(self, _: bytes, context: "grpc.aio.ServicerContext") -> bytes:
+        self.asked += 1
+        return await self._reply(self._answer, context)
+
+    async def _offers(self, _: bytes, context: "grpc.aio.ServicerContext") -> bytes:
+        return await self._reply(self._offered, context)
+
+    async def _reply(self, answer: bytes, context: "grpc.aio.ServicerContext") -> bytes:
         import grpc
 
-        self.asked += 1
         if self.hangs:
             await asyncio.Event().wait()
         if self.refusal is not None:
             await context.abort(grpc.StatusCode[self.refusal], "told to refuse")
-        return self._answer if self.garbage is None else self.garbage
+        return answer if self.garbage is None else self.garbage

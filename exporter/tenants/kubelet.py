@@ -12,12 +12,13 @@ import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote
 
 from exporter.tenants.protocol import (
     Allocation,
     DeadlineError,
+    Offer,
     PodResourcesError,
     RefusedError,
     UnreachableError,
@@ -44,6 +45,7 @@ MAX_SOCKET_PATH_BYTES = 107
 RECONNECT_MILLISECONDS = (100, 2_000)
 
 Call = Callable[..., Awaitable[bytes]]
+R = TypeVar("R")
 
 
 class Kubelet:
@@ -78,32 +80,24 @@ class Kubelet:
         self.socket = socket
         self.deadline_seconds = deadline_seconds
         self._channel: grpc.aio.Channel | None = None
-        self._call: Call | None = None
+        self._calls: dict[str, Call] = {}
 
     async def list(self) -> tuple[Allocation, ...]:
         """Ask, and wait for at most the deadline; promises and errors are the protocol's."""
-        # By default gRPC writes its own lines to standard error, between our JSON ones.
-        os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
-        from grpc.aio import AioRpcError
-
         from exporter.tenants import messages
 
-        call = self._call or self._open()
-        try:
-            answer = await call(messages.REQUEST, timeout=self.deadline_seconds)
-            if len(answer) > LARGE_ANSWER_BYTES:
-                return await asyncio.to_thread(messages.decode, answer)
-            return messages.decode(answer)
-        except AioRpcError as error:
-            raise self._explained(error) from error
-        except messages.MessageError as error:
-            raise RefusedError(
-                f"what answers on {self.socket} does not speak PodResources v1: {error}"
-            ) from error
+        return await self._ask(messages.LIST, messages.decode)
+
+    async def offers(self) -> tuple[Offer, ...]:
+        """Ask, and wait for at most the deadline; promises and errors are the protocol's."""
+        from exporter.tenants import messages
+
+        return await self._ask(messages.ALLOCATABLE, messages.decode_offers)
 
     async def close(self) -> None:
         """Close the channel; the next question opens another."""
-        channel, self._channel, self._call = self._channel, None, None
+        channel, self._channel = self._channel, None
+        self._calls.clear()
         if channel is not None:
             await channel.close()
 
@@ -118,13 +112,40 @@ class Kubelet:
     ) -> None:
         await self.close()
 
-    def _open(self) -> Call:
-        import grpc.aio
+    async def _ask(self, method: str, decode: Callable[[bytes], R]) -> R:
+        # By default gRPC writes its own lines to standard error, between our JSON ones.
+        os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+        from grpc.aio import AioRpcError
 
         from exporter.tenants import messages
 
+        call = self._calls.get(method) or self._open(method)
+        try:
+            answer = await call(messages.REQUEST, timeout=self.deadline_seconds)
+            if len(answer) > LARGE_ANSWER_BYTES:
+                return await asyncio.to_thread(decode, answer)
+            return decode(answer)
+        except AioRpcError as error:
+            raise self._explained(error) from error
+        except messages.MessageError as error:
+            raise RefusedError(
+                f"what answers on {self.socket} does not speak PodResources v1: {error}"
+            ) from error
+
+    def _open(self, method: str) -> Call:
+        from exporter.tenants import messages
+
+        if self._channel is None:
+            self._channel = self._connected()
+        call: Call = self._channel.unary_unary(f"/{messages.SERVICE}/{method}")
+        self._calls[method] = call
+        return call
+
+    def _connected(self) -> "grpc.aio.Channel":
+        import grpc.aio
+
         first, longest = RECONNECT_MILLISECONDS
-        self._channel = grpc.aio.insecure_channel(
+        return grpc.aio.insecure_channel(
             f"unix:{quote(str(self.socket.absolute()))}",
             options=(
                 ("grpc.max_receive_message_length", MAX_ANSWER_BYTES),
@@ -134,9 +155,6 @@ class Kubelet:
                 ("grpc.default_authority", "localhost"),
             ),
         )
-        call: Call = self._channel.unary_unary(f"/{messages.SERVICE}/{messages.LIST}")
-        self._call = call
-        return call
 
     def _explained(self, error: Any) -> PodResourcesError:  # noqa: ANN401 - gRPC has no types
         import grpc

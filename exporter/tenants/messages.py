@@ -16,16 +16,19 @@ from typing import NamedTuple
 from google.protobuf.message import DecodeError
 
 from exporter.tenants import podresources_pb2 as pb
-from exporter.tenants.protocol import Allocation
+from exporter.tenants.protocol import Allocation, Offer
 
 SERVICE = "v1.PodResourcesLister"
 LIST = "List"
 
+ALLOCATABLE = "GetAllocatableResources"
+
+# Both questions are empty messages.
 REQUEST = pb.ListPodResourcesRequest().SerializeToString()
 
 
 class MessageError(ValueError):
-    """Bytes that are not a valid answer to ``List``."""
+    """Bytes that are not a valid answer to the question."""
 
 
 class ContainerName(NamedTuple):
@@ -54,6 +57,35 @@ def decode(answer: bytes) -> tuple[Allocation, ...]:
     )
 
 
+def decode_offers(answer: bytes) -> tuple[Offer, ...]:
+    """Return the device ids of an answer to ``GetAllocatableResources``, in the kubelet's order.
+
+    Raises:
+        MessageError: the bytes are truncated or another message.
+    """
+    try:
+        message = pb.AllocatableResourcesResponse.FromString(answer)
+    except DecodeError as error:
+        raise MessageError(f"{len(answer)} bytes are no AllocatableResourcesResponse") from error
+    return tuple(
+        Offer(devices.resource_name, device_id)
+        for devices in message.devices
+        for device_id in devices.device_ids
+    )
+
+
+def encode_offers(offers: Iterable[Offer]) -> bytes:
+    """Return what a kubelet answers to ``GetAllocatableResources`` where plugins offer these."""
+    by_resource: dict[str, list[str]] = defaultdict(list)
+    for offer in offers:
+        by_resource[offer.resource].append(offer.device_id)
+    devices = [
+        pb.ContainerDevices(resource_name=resource, device_ids=ids)
+        for resource, ids in by_resource.items()
+    ]
+    return pb.AllocatableResourcesResponse(devices=devices).SerializeToString()
+
+
 def _held(name: ContainerName, container: pb.ContainerResources) -> Iterator[Allocation]:
     namespace, pod, own = name
     for devices in container.devices:
@@ -71,6 +103,9 @@ def _held(name: ContainerName, container: pb.ContainerResources) -> Iterator[All
                 resource=device.driver_name,
                 device_id=device.device_name,
                 share=device.share_id,
+                pool=device.pool_name,
+                claim=claim.claim_name,
+                claim_namespace=claim.claim_namespace,
             )
 
 
@@ -93,25 +128,27 @@ def encode(allocations: Iterable[Allocation], idle: Iterable[ContainerName] = ()
 
 def _container(name: ContainerName, held: list[Allocation]) -> pb.ContainerResources:
     by_plugin: dict[str, list[str]] = defaultdict(list)
-    claims: list[pb.DynamicResource] = []
+    by_claim: dict[tuple[str, str], list[pb.ClaimResource]] = defaultdict(list)
     for a in held:
         if "/" in a.resource:
             by_plugin[a.resource].append(a.device_id)
         else:
-            claims.append(_claim(name, a, len(claims)))
+            by_claim[a.claim_namespace, a.claim].append(_claimed(a))
     devices = [
         pb.ContainerDevices(resource_name=resource, device_ids=ids)
         for resource, ids in by_plugin.items()
     ]
+    claims = [
+        pb.DynamicResource(claim_namespace=namespace, claim_name=claim, claim_resources=claimed)
+        for (namespace, claim), claimed in by_claim.items()
+    ]
     return pb.ContainerResources(name=name.container, devices=devices, dynamic_resources=claims)
 
 
-def _claim(name: ContainerName, a: Allocation, number: int) -> pb.DynamicResource:
-    device = pb.ClaimResource(
-        driver_name=a.resource, device_name=a.device_id, share_id=a.share or None
-    )
-    return pb.DynamicResource(
-        claim_name=f"{name.pod}-{name.container}-{number}",
-        claim_namespace=name.namespace,
-        claim_resources=[device],
+def _claimed(a: Allocation) -> pb.ClaimResource:
+    return pb.ClaimResource(
+        driver_name=a.resource,
+        pool_name=a.pool,
+        device_name=a.device_id,
+        share_id=a.share or None,
     )

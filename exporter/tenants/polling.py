@@ -17,6 +17,9 @@ DEFAULT_INTERVAL_SECONDS = 5.0
 # A kubelet that fails is asked less and less often, down to this.
 LONGEST_PAUSE_SECONDS = 30.0
 
+# What plugins offer changes with their configuration only.
+OFFERS_SECONDS = 60.0
+
 # Devices that change with every tick must not cause a question with every tick.
 SHORTEST_PAUSE_SECONDS = 1.0
 
@@ -40,6 +43,7 @@ async def follow(
     longest = max(interval_seconds, LONGEST_PAUSE_SECONDS)
     backoff = Backoff(first_seconds=interval_seconds, most_seconds=longest)
     failing = False
+    offers_due_at = 0.0
     while True:
         tenants.devices_changed.clear()
         failing = not await refresh(source, tenants, time.monotonic, failing=failing)
@@ -47,6 +51,9 @@ async def follow(
             await asyncio.sleep(backoff.next_seconds())
         else:
             backoff.reset()
+            if time.monotonic() >= offers_due_at:
+                offers_due_at = time.monotonic() + OFFERS_SECONDS
+                await refresh_offers(source, tenants)
             await _rest(interval_seconds, tenants.devices_changed)
 
 
@@ -79,6 +86,14 @@ async def refresh(
         log.info("the kubelet lists device allocations again")
     tenants.take(allocations, asked_at)
     return True
+
+
+async def refresh_offers(source: PodResources, tenants: TenantMap) -> None:
+    """Ask once what the plugins offer; without an answer, what is known stays."""
+    try:
+        tenants.offers.take(await source.offers())
+    except PodResourcesError as error:
+        log.debug("the kubelet did not list allocatable devices", error=str(error))
 
 
 async def _rest(seconds: float, interruption: asyncio.Event) -> None:

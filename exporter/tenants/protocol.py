@@ -1,10 +1,11 @@
-"""What the exporter asks a kubelet, real or fake.
+"""What the tenants are made from: a kubelet's allocations, and on request the API server's facts.
 
 A source only reports: ``device_ids`` decides which device an id refers to, and ``tenants`` what
 is remembered while a source is silent.
 """
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -17,6 +18,8 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True, order=True):
             through a resource claim the name of its DRA driver, which never has a slash.
         device_id: the plugin's id, or the DRA driver's name of the device.
         share: of a claimed device, the id of the share of it; empty for the whole.
+        pool: of a claimed device, the driver's pool of devices in which its name is unique.
+        claim, claim_namespace: the resource claim that it was allocated to.
     """
 
     namespace: str
@@ -25,6 +28,59 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True, order=True):
     resource: str
     device_id: str
     share: str = ""
+    pool: str = ""
+    claim: str = ""
+    claim_namespace: str = ""
+
+
+class PodName(NamedTuple):
+    """A pod of the cluster, whichever of those that had the name one after the other."""
+
+    namespace: str
+    name: str
+
+
+class PodFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the API server says about a pod of this node.
+
+    Attributes:
+        labels: those of its labels that were asked for.
+        workload_kind, workload: what owns it; empty unless asked for.
+        finished: it has succeeded, failed or been deleted: it holds nothing any more.
+    """
+
+    uid: str
+    labels: dict[str, str] = {}
+    workload_kind: str = ""
+    workload: str = ""
+    finished: bool = False
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Versioned(Generic[K, V]):
+    """A mapping that its writer replaces as a whole, and whose readers can tell when.
+
+    Attributes:
+        version: counts up with every replacement that differs from what it replaces.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._current: Mapping[K, V] = {}
+
+    @property
+    def current(self) -> Mapping[K, V]:
+        """The present content, which is never changed in place."""
+        return self._current
+
+    def replace(self, content: Mapping[K, V]) -> None:
+        """Take a copy of ``content`` as the present one."""
+        if content != self._current:
+            self._current = dict(content)
+            self.version += 1
 
 
 class PodResourcesError(Exception):
@@ -43,6 +99,13 @@ class RefusedError(PodResourcesError):
     """The kubelet answered with an error, or with something that is not PodResources v1."""
 
 
+class Offer(NamedTuple):
+    """One device id that a device plugin of this node offers, given away or not."""
+
+    resource: str
+    device_id: str
+
+
 class PodResources(Protocol):
     """One node's kubelet, asked from one event loop."""
 
@@ -54,5 +117,14 @@ class PodResources(Protocol):
 
         Raises:
             PodResourcesError: there is no answer, or it cannot be decoded.
+        """
+        ...
+
+    async def offers(self) -> tuple[Offer, ...]:
+        """Return every device id that the plugins of this node offer, of any vendor.
+
+        Raises:
+            PodResourcesError: there is no answer, or it cannot be decoded; kubelets before 1.23
+                refuse the question.
         """
         ...

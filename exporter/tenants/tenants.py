@@ -3,16 +3,20 @@
 Remembers the kubelet's last answer, and its age, however long the kubelet is silent after that: a
 tenant does not lose its device because a question failed.
 
-Turning allocations into tenants is pure and takes them as they are. Pods that have finished but
-are still listed are removed by the reader who joins the tenants with pods.
+Turning allocations into tenants is pure. What the API server says is added where it is known, and
+a pod that it calls finished is left out though the kubelet may still list it; a pod that it says
+nothing about is taken as it is.
 """
 
 import asyncio
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import NamedTuple
 
-from exporter.tenants.device_ids import DeviceIds, concerns_gpus
-from exporter.tenants.protocol import Allocation
+from exporter.tenants.device_ids import DeviceIds, PoolDevice, Published, concerns_gpus
+from exporter.tenants.offers import Offers
+from exporter.tenants.protocol import Allocation, PodFacts, PodName, Versioned
 from slicewatch.service import logs
 from slicewatch.wire.layout import Device, Tenant
 
@@ -39,63 +43,103 @@ class Holders:
         unresolved: ids that match none of the devices, sorted.
         known: the kubelet has answered; if not, no tenants does not mean free devices.
         age_seconds: how long ago it last answered; None if it never did.
+        replicas: by uuid, as how many devices the device plugin offers a device; without those
+            of which it is not known.
     """
 
     tenants: tuple[Tenant, ...] = ()
     unresolved: tuple[Unresolved, ...] = ()
     known: bool = False
     age_seconds: float | None = None
+    replicas: Mapping[str, int] = field(default_factory=dict)
 
 
-def tenants_of(devices: tuple[Device, ...], allocations: Iterable[Allocation]) -> Holders:
+_NO_FACTS: Mapping[PodName, PodFacts] = MappingProxyType({})
+_NOTHING_PUBLISHED: Mapping[PoolDevice, Published] = MappingProxyType({})
+
+
+def tenants_of(
+    devices: tuple[Device, ...],
+    allocations: Iterable[Allocation],
+    *,
+    pods: Mapping[PodName, PodFacts] = _NO_FACTS,
+    published: Mapping[PoolDevice, Published] = _NOTHING_PUBLISHED,
+) -> Holders:
     """Assign allocations to devices.
 
     The tenants are in the order of the devices, then by namespace, pod and container, one per
     container and device: a container that holds several replicas of a device is one tenant, whose
     ``replica`` lists them all, separated by commas. The order of the allocations does not matter.
+
+    Args:
+        devices: of this node.
+        allocations: of this node; those of a pod that has finished are ignored.
+        pods: what the API server says about pods of this node.
+        published: what the node's ResourceSlices say about devices.
     """
-    ids = DeviceIds(devices)
-    held: dict[tuple[str, str, str, str], _Held] = {}
+    ids = DeviceIds(devices, published)
+    held: dict[_Place, _Held] = {}
     unresolved: set[Unresolved] = set()
     for a in allocations:
-        match = ids.find(a.resource, a.device_id)
+        facts = pods.get(PodName(a.namespace, a.pod))
+        if facts is not None and facts.finished:
+            continue
+        match = ids.find(a.resource, a.device_id, a.pool)
         if match is None:
             unresolved.add(Unresolved(resource=a.resource, device_id=a.device_id))
             continue
-        key = (match.device.uuid, a.namespace, a.pod, a.container)
-        held.setdefault(key, _Held(set(), set())).add(a.resource, match.replica or a.share)
+        place = _Place(match.device.uuid, a.namespace, a.pod, a.container)
+        held.setdefault(place, _Held(facts)).add(a, match.replica)
     order = {device.uuid: row for row, device in enumerate(devices)}
-    rows = sorted(held, key=lambda key: (order[key[0]], *key[1:]))
+    rows = sorted(held, key=lambda place: (order[place.device], *place))
     return Holders(
-        tenants=tuple(_tenant(key, held[key]) for key in rows),
+        tenants=tuple(held[place].tenant(place) for place in rows),
         unresolved=tuple(sorted(unresolved)),
         known=True,
     )
 
 
+class _Place(NamedTuple):
+    device: str
+    namespace: str
+    pod: str
+    container: str
+
+
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """By which resources and replicas one container holds one device."""
+    """By which resources, replicas and claims one container holds one device."""
 
-    resources: set[str]
-    replicas: set[str]
+    facts: PodFacts | None
+    resources: set[str] = field(default_factory=set)
+    replicas: set[str] = field(default_factory=set)
+    claims: set[str] = field(default_factory=set)
+    claim_namespaces: set[str] = field(default_factory=set)
 
-    def add(self, resource: str, replica: str) -> None:
-        self.resources.add(resource)
-        if replica:
-            self.replicas.add(replica)
+    def add(self, a: Allocation, replica: str) -> None:
+        self.resources.add(a.resource)
+        self.replicas.add(replica or a.share)
+        self.claims.add(a.claim)
+        self.claim_namespaces.add(a.claim_namespace)
+
+    def tenant(self, place: _Place) -> Tenant:
+        facts = self.facts or PodFacts(uid="")
+        return Tenant(
+            **place._asdict(),
+            resource=_joined(self.resources),
+            replica=_joined(self.replicas),
+            claim=_joined(self.claims),
+            claim_namespace=_joined(self.claim_namespaces),
+            uid=facts.uid,
+            labels=facts.labels,
+            workload_kind=facts.workload_kind,
+            workload=facts.workload,
+        )
 
 
-def _tenant(key: tuple[str, str, str, str], held: _Held) -> Tenant:
-    device, namespace, pod, container = key
-    return Tenant(
-        device=device,
-        namespace=namespace,
-        pod=pod,
-        container=container,
-        resource=",".join(sorted(held.resources)),
-        replica=",".join(sorted(held.replicas, key=lambda replica: (len(replica), replica))),
-    )
+def _joined(texts: set[str]) -> str:
+    """Return the texts, separated by commas; shorter ones first, so that numbers are in order."""
+    return ",".join(sorted(texts - {""}, key=lambda text: (len(text), text)))
 
 
 class TenantMap:
@@ -103,19 +147,26 @@ class TenantMap:
 
     Attributes:
         version: counts up with every answer that differs from the previous one, the first
-            included; while it and the devices stay the same, so do the tenants.
+            included.
+        pods: what the API server says about pods of this node. Whoever follows it replaces the
+            content; empty until then.
+        offers: what the plugins of the node offer.
+        published: the same for the devices of the node's ResourceSlices.
         devices_changed: set when ``resolve`` sees other devices than before, so that the kubelet
             is polled again: allocations may have changed with them.
     """
 
     def __init__(self) -> None:
         self.version = 0
+        self.pods: Versioned[PodName, PodFacts] = Versioned()
+        self.published: Versioned[PoolDevice, Published] = Versioned()
         self.devices_changed = asyncio.Event()
         self._allocations: frozenset[Allocation] | None = None
         self._answered_at: float | None = None
         self._devices: tuple[Device, ...] = ()
-        self._resolved_version = 0
+        self._resolved_for = (0, 0, 0)
         self._holders = Holders()
+        self.offers = Offers()
         self._said: frozenset[Unresolved] = frozenset()
 
     @property
@@ -152,22 +203,36 @@ class TenantMap:
     def resolve(self, devices: tuple[Device, ...]) -> tuple[Tenant, ...]:
         """Return who holds these devices, by the last answer; empty while nothing is known.
 
-        Costs one comparison while neither the answer nor the devices have changed.
+        Costs one comparison while nothing of what they are made from has changed.
         """
+        made_from = (self.version, self.pods.version, self.published.version)
         if devices != self._devices:
             self._devices = devices
             self.devices_changed.set()
-        elif self.version == self._resolved_version:
+        elif made_from == self._resolved_for:
             return self._holders.tenants
-        self._resolved_version = self.version
-        self._holders = tenants_of(devices, self._allocations or ())
+        self._resolved_for = made_from
+        found = tenants_of(
+            devices,
+            self._allocations or (),
+            pods=self.pods.current,
+            published=self.published.current,
+        )
+        # Of all that changes around the pods of a node, little changes its tenants.
+        if found != self._holders:
+            self._holders = found
         self._say_unresolved()
         return self._holders.tenants
 
     def holders(self, devices: tuple[Device, ...], now: float) -> Holders:
         """Return what is known about who holds these devices, at a time of ``take``'s clock."""
         self.resolve(devices)
-        return replace(self._holders, known=self.known, age_seconds=self.age_seconds(now))
+        return replace(
+            self._holders,
+            known=self.known,
+            age_seconds=self.age_seconds(now),
+            replicas=self.offers.replicas(devices),
+        )
 
     def _say_unresolved(self) -> None:
         # Without a driver there is nothing to resolve against, which is logged elsewhere.

@@ -5,7 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.tenants.device_ids import DRA_DRIVER, DeviceIds, Match, concerns_gpus
+from exporter.tenants.device_ids import (
+    DRA_DRIVER,
+    DeviceIds,
+    Match,
+    PoolDevice,
+    Published,
+    concerns_gpus,
+)
 from slicewatch.wire.layout import Device
 
 GPU = "nvidia.com/gpu"
@@ -58,6 +65,7 @@ NODE = (WHOLE, PARTED, SMALL, MEDIA, HALF, OTHER_HALF)
     ],
 )
 def test_an_id_of_each_plugin_finds_its_device(resource, device_id, device, replica):
+    """dcgm-exporter #349, #411, #477 and #188: no setting says which form the ids have."""
     assert DeviceIds(NODE).find(resource, device_id) == Match(device=device, replica=replica)
 
 
@@ -91,6 +99,59 @@ def test_an_id_of_each_plugin_finds_its_device(resource, device_id, device, repl
 )
 def test_an_id_that_names_no_device_is_not_guessed(resource, device_id):
     assert DeviceIds(NODE).find(resource, device_id) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "published", "device"),
+    [
+        pytest.param("gpu-2", Published(uuid="GPU-b"), PARTED, id="another GPU than by its name"),
+        pytest.param("gpu-7", Published(uuid="GPU-a"), WHOLE, id="a name that says nothing here"),
+        pytest.param("static", Published(uuid="MIG-2", parent="GPU-b"), MEDIA, id="static MIG"),
+        pytest.param(
+            "gpu-7-mig-1g10gb-19-4", Published(parent="GPU-b", profile="1g.10gb"), SMALL,
+            id="dynamic MIG",
+        ),
+        pytest.param(
+            "gpu-7-mig-1g10gb-me-20-6", Published(parent="GPU-b", profile="1g.10gb+me"), MEDIA,
+            id="dynamic MIG with media engines",
+        ),
+        pytest.param("gpu-2", Published(), WHOLE, id="by its name where no attribute helps"),
+        pytest.param("gpu-2", Published(uuid="GPU-gone"), None, id="a GPU that is not here"),
+        pytest.param(
+            "gpu-0-mig-1g10gb-19-4", Published(parent="GPU-a", profile="1g.10gb"), None,
+            id="another parent",
+        ),
+        pytest.param(
+            "gpu-0-mig-1g10gb-19-4", Published(parent="GPU-b", profile="2g.20gb"), None,
+            id="another profile",
+        ),
+        pytest.param(
+            "gpu-0-mig-1g10gb-19-5", Published(parent="GPU-b", profile="1g.10gb"), None,
+            id="a place without a device",
+        ),
+        pytest.param("odd", Published(parent="GPU-b", profile="1g.10gb"), None, id="no place"),
+    ],
+)  # fmt: skip
+def test_what_a_pool_has_published_counts_more_than_a_name(name, published, device):
+    """dcgm-exporter #714: a dynamic MIG device has a parent and a profile, but no uuid."""
+    ids = DeviceIds(NODE, {PoolDevice("node-1", name): published})
+    expected = None if device is None else Match(device=device)
+
+    assert ids.find(DRA_DRIVER, name, "node-1") == expected
+
+
+def test_the_same_name_in_another_pool_is_another_device():
+    ids = DeviceIds(NODE, {PoolDevice("node-1", "gpu-2"): Published(uuid="GPU-b")})
+
+    assert ids.find(DRA_DRIVER, "gpu-2", "node-1") == Match(device=PARTED)
+    assert ids.find(DRA_DRIVER, "gpu-2", "node-2") == Match(device=WHOLE)
+
+
+def test_a_dynamic_device_that_was_cut_in_two_is_neither_half():
+    published = Published(parent="GPU-b", profile="1c.2g.20gb")
+    ids = DeviceIds(NODE, {PoolDevice("n", "gpu-0-mig-2g20gb-14-0"): published})
+
+    assert ids.find(DRA_DRIVER, "gpu-0-mig-2g20gb-14-0", "n") is None
 
 
 def test_a_name_that_two_devices_share_belongs_to_neither():

@@ -9,17 +9,21 @@ from exporter.tenants.protocol import Allocation
 
 names = st.text(min_size=1, max_size=12)
 containers = st.builds(ContainerName, names, names, names)
-plugin_devices = st.tuples(st.from_regex(r"[a-z.]{1,9}/[a-z.]{1,9}", fullmatch=True), st.just(""))
-claimed_devices = st.tuples(st.from_regex(r"[a-z.]{1,9}", fullmatch=True), st.text(max_size=5))
+plugin_devices = st.fixed_dictionaries(
+    {"resource": st.from_regex(r"[a-z.]{1,9}/[a-z.]{1,9}", fullmatch=True)}
+)
+texts = st.text(max_size=5)
+claimed_devices = st.fixed_dictionaries(
+    {"resource": st.from_regex(r"[a-z.]{1,9}", fullmatch=True), "share": texts, "pool": texts,
+     "claim": texts, "claim_namespace": texts},
+)  # fmt: skip
 
 
 @st.composite
 def allocations(draw):
     name = draw(containers)
-    resource, share = draw(plugin_devices | claimed_devices)
-    return Allocation(
-        **name._asdict(), resource=resource, device_id=draw(st.text(max_size=12)), share=share
-    )
+    about = draw(plugin_devices | claimed_devices)
+    return Allocation(**name._asdict(), device_id=draw(st.text(max_size=12)), **about)
 
 
 @given(st.lists(allocations()), st.lists(containers))
@@ -73,7 +77,7 @@ def test_a_resource_that_is_listed_once_for_each_device_is_read_whole():
     assert [a.device_id for a in messages.decode(answer)] == ["GPU-0", "GPU-1"]
 
 
-def test_a_claim_is_read_by_its_driver_device_and_share():
+def test_a_claim_is_read_by_its_name_and_each_device_by_driver_pool_and_share():
     claimed = [
         pb.ClaimResource(
             cdi_devices=[pb.CDIDevice(name="k8s.gpu.nvidia.com/device=x")],
@@ -84,13 +88,37 @@ def test_a_claim_is_read_by_its_driver_device_and_share():
         )
         for number, share in ((0, None), (1, "s-1"))
     ]
-    claim = pb.DynamicResource(claim_name="c", claim_namespace="ml", claim_resources=claimed)
+    claim = pb.DynamicResource(
+        claim_name="training", claim_namespace="ml", claim_resources=claimed
+    )
     container = pb.ContainerResources(name="c", dynamic_resources=[claim])
     pod = pb.PodResources(name="p", namespace="ml", containers=[container])
     answer = pb.ListPodResourcesResponse(pod_resources=[pod]).SerializeToString()
 
-    read = [(a.resource, a.device_id, a.share) for a in messages.decode(answer)]
-    assert read == [("gpu.nvidia.com", "gpu-0", ""), ("gpu.nvidia.com", "gpu-1", "s-1")]
+    about = {"namespace": "ml", "pod": "p", "container": "c", "resource": "gpu.nvidia.com",
+             "pool": "node-1", "claim": "training", "claim_namespace": "ml"}  # fmt: skip
+    assert messages.decode(answer) == (
+        Allocation(device_id="gpu-0", **about),
+        Allocation(device_id="gpu-1", share="s-1", **about),
+    )
+
+
+def test_the_devices_of_one_claim_are_listed_under_one_claim():
+    names = [("a", "gpu-0"), ("b", "gpu-1"), ("a", "gpu-2")]
+    held = [
+        Allocation(
+            namespace="ml", pod="p", container="c", resource="gpu.nvidia.com", device_id=device,
+            claim=claim, claim_namespace="ml",
+        )
+        for claim, device in names
+    ]  # fmt: skip
+
+    (pod,) = pb.ListPodResourcesResponse.FromString(messages.encode(held)).pod_resources
+
+    claims = pod.containers[0].dynamic_resources
+    assert [(c.claim_name, [d.device_name for d in c.claim_resources]) for c in claims] == [
+        ("a", ["gpu-0", "gpu-2"]), ("b", ["gpu-1"]),
+    ]  # fmt: skip
 
 
 def test_a_field_of_a_newer_kubelet_is_skipped():
@@ -108,10 +136,12 @@ def test_bytes_of_another_kind_are_refused():
 
 def test_the_numbers_on_the_wire_are_the_kubelets():
     # Written out by hand: pod_resources=1 { name=1, namespace=2, containers=3 { name=1,
-    # devices=2 { resource_name=1, device_ids=2 }, dynamic_resources=5 { claim_resources=4 {
-    # driver_name=2, device_name=4, share_id=5 } } } }
+    # devices=2 { resource_name=1, device_ids=2 }, dynamic_resources=5 { claim_name=2,
+    # claim_namespace=3, claim_resources=4 { driver_name=2, pool_name=3, device_name=4,
+    # share_id=5 } } } }
     devices = b"\x0a\x0envidia.com/gpu\x12\x05GPU-a"
-    claim = b"\x22\x0b" + b"\x12\x01d" + b"\x22\x01n" + b"\x2a\x03s-1"
+    device = b"\x12\x01d" + b"\x1a\x02p1" + b"\x22\x01n" + b"\x2a\x03s-1"
+    claim = b"\x12\x02rc" + b"\x1a\x02ns" + bytes([0x22, len(device)]) + device
     container = b"\x0a\x01c" + bytes([0x12, len(devices)]) + devices
     container += bytes([0x2A, len(claim)]) + claim
     pod = b"\x0a\x01p" + b"\x12\x02ml" + bytes([0x1A, len(container)]) + container
@@ -122,5 +152,6 @@ def test_the_numbers_on_the_wire_are_the_kubelets():
         namespace="ml", pod="p", container="c", resource="nvidia.com/gpu", device_id="GPU-a"
     )
     assert claimed == Allocation(
-        namespace="ml", pod="p", container="c", resource="d", device_id="n", share="s-1"
-    )
+        namespace="ml", pod="p", container="c", resource="d", device_id="n", share="s-1",
+        pool="p1", claim="rc", claim_namespace="ns",
+    )  # fmt: skip

@@ -35,6 +35,9 @@ class Script:
             raise outcome
         return outcome
 
+    async def offers(self):
+        return ()
+
     async def asked_times(self, number):
         async with asyncio.timeout(10), self.turn:
             await self.turn.wait_for(lambda: self.asked >= number)
