@@ -1,26 +1,36 @@
 """All devices of the node: takes what the passes read, gives Layout and Snapshot."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
 
 import msgspec
 import numpy as np
 
+from exporter.measure.attribution import Uses
+from exporter.measure.columns import Columns, known
 from exporter.measure.inventory import GpuState, Inventory
 from exporter.measure.plan import Plan
-from exporter.measure.row import METRICS, WINDOWED, Row, fillings
+from exporter.measure.row import METRICS, WINDOWED, Filling, Row, fillings
+from exporter.measure.substitute import UTILIZATION, Substitute
 from exporter.measure.windows import Windows
 from exporter.nvml.protocol import Failed, Lost, Slot, Value
 from exporter.nvml.reader import Cycle
 from exporter.tenants.tenants import Holders
-from slicewatch.catalog.model import Publish, Scope
+from slicewatch.catalog.model import Scope
 from slicewatch.wire.layout import Device, Layout
 from slicewatch.wire.snapshot import Column, Snapshot
 
+_COLUMN = {metric.name: index for index, metric in enumerate(METRICS)}
+_CAPACITY = _COLUMN["gpu_memory_total_bytes"]
+_PRESSURE = (_COLUMN["gpu_gpm_sm_ratio"], _COLUMN["gpu_gpm_dram_ratio"])
+
+# Reasons of a host without virtual GPUs, and of a machine that is not a guest.
+OF_OTHER_MACHINES = frozenset({"no_vgpu_host", "no_vgpu_guest"})
+
 # Of a GPU that answered last time, but longer ago than a value may be old.
 NOT_READ = "not_read"
-
-_NOTHING: tuple[None, ...] = (None,) * len(METRICS)
 
 
 @dataclass(kw_only=True)
@@ -30,6 +40,7 @@ class Board:
     Args:
         run: names this life of the process on the wire.
         stale_seconds: a GPU that was not read for longer counts as not answering.
+        substitute: knows the utilization of MIG instances where NVML does not.
         reject: called with the name of a metric whose value could not be true.
     """
 
@@ -40,8 +51,8 @@ class Board:
     tick_seconds: float
     stale_seconds: float
     reject: Callable[[str], None]
-    plan: Plan = field(default_factory=Plan.of_catalog)
     driver: str = ""
+    substitute: Substitute | None = None
 
     def __post_init__(self) -> None:
         self._windows = Windows(
@@ -50,11 +61,15 @@ class Board:
             tick_seconds=self.tick_seconds,
         )
         self._inventory = Inventory(self._windows)
-        self._fillings = {False: fillings(self.plan.gpu), True: fillings(self.plan.mig)}
+        self._plan: Plan | None = None
+        self._fillings: dict[bool, tuple[Filling, ...]] = {}
+        self._columns = Columns(frozenset())
         self._sequence = 0
         self._layout: Layout | None = None
         self._laid_out_for: tuple[object, ...] = ()
         self._reasons_changed = 0
+        # From when to when nobody was to ask the GPUs, the last time.
+        self._held = (-math.inf, -math.inf)
 
     @property
     def devices(self) -> tuple[Device, ...]:
@@ -64,11 +79,20 @@ class Board:
     def begin(self, driver: str, slots: Iterable[Slot], now: float) -> None:
         """Take what a start of NVML found; a GPU that was known keeps its row and its totals."""
         self.driver = driver
+        self._held = (self._held[0], min(now, self._held[1]))
         self._inventory.begin(slots, now)
 
     def end(self, reason: str) -> None:
         """No GPU answers any more: the driver is gone."""
+        self._held = (-math.inf, -math.inf)
         self._inventory.end(reason)
+
+    def hold(self, now: float) -> None:
+        """Keep what was read last until the next ``begin`` or ``end``: nobody asks meanwhile.
+
+        No GPU goes down for that, windows stand still; ages grow.
+        """
+        self._held = (now, math.inf)
 
     def merge(self, cycles: Iterable[Cycle], now: float) -> None:
         """Take the passes that came in since the last call.
@@ -76,7 +100,8 @@ class Board:
         A pass that failed, without a word on why, changes nothing: the next one may work, and if
         none does the GPU is stale soon.
         """
-        self._windows.advance(now)
+        if now > self._held[1]:
+            self._windows.advance(now)
         for cycle in cycles:
             found = cycle.devices
             if isinstance(found, Value):
@@ -94,15 +119,48 @@ class Board:
             if not self._is_up(state, now)
         }
 
-    def publish(self, now: float, holders: Holders) -> tuple[Layout, Snapshot]:
-        """Return the layout, the same object while nothing of it changes, and a new snapshot."""
-        rows = self._inventory.rows
+    def up(self, now: float) -> list[bool]:
+        """Return which devices answer."""
         up: list[bool] = []
         for state in self._inventory.gpus:
             up += [self._is_up(state, now)] * len(state.rows)
-        layout = self._lay_out(holders)
+        return up
+
+    def capacity(self) -> Column:
+        """Return the memory of each device in bytes, as far as it is known."""
+        return [row.plain(_CAPACITY) for row in self._inventory.rows]
+
+    def pressure(self) -> Column:
+        """Return how busy the busier of SMs and memory of each device is, 0 to 1, if known."""
+        return [_largest(map(row.plain, _PRESSURE)) for row in self._inventory.rows]
+
+    def publish(
+        self,
+        now: float,
+        holders: Holders,
+        uses: Uses,
+        events: Mapping[str, Column] = MappingProxyType({}),
+    ) -> tuple[Layout, Snapshot]:
+        """Return the layout, the same object while nothing of it changes, and a new snapshot.
+
+        Args:
+            now: monotonic seconds.
+            holders: what the kubelet says.
+            uses: who uses the present devices.
+            events: counts of what happened on them; shown of a GPU that is down too.
+        """
+        rows = self._inventory.rows
+        up = self.up(now)
+        known = None if self.substitute is None else self.substitute.ask(rows, now)
+        layout = self._lay_out(holders, uses)
         self._sequence += 1
         means, peaks = self._windowed(up)
+        values = {**self._columns.of(rows, up, means), **uses.of_devices, **events}
+        if self.substitute is not None and known is not None:
+            known = [value if is_up else None for value, is_up in zip(known, up, strict=True)]
+            for columns in (values, means, peaks):
+                self.substitute.fill(columns, known)
+            values |= self.substitute.mark(known)
         return layout, Snapshot(
             run=self.run,
             layout=layout.number,
@@ -110,27 +168,42 @@ class Board:
             clock=now,
             up=up,
             ages=[None if row.at is None else now - row.at for row in rows],
-            values=_values(rows, up, means),
+            values=values,
             means=means,
             peaks=peaks,
+            tenant_values=uses.of_tenants,
+            shares=uses.shares,
             tenants_age=holders.age_seconds,
         )
 
     def _update(self, cycle: Cycle, devices: tuple[Device, ...]) -> None:
         rows = self._inventory.place(cycle.gpu, devices)
+        self._follow(cycle.plan)
         for row, outcomes in zip(rows, cycle.readings, strict=True):
             plan = self._fillings[row.device.is_mig]
             changed = row.update(plan, outcomes, cycle.at, self._windows, self.reject)
             self._reasons_changed += changed
 
-    def _is_up(self, state: GpuState, now: float) -> bool:
-        return not state.silent and now - state.last_seen_at() <= self.stale_seconds
+    def _follow(self, plan: Plan) -> None:
+        """Take what a pass reads for what all passes read from now on."""
+        if plan is self._plan:
+            return
+        self._plan = plan
+        self._fillings = {False: fillings(plan.gpu), True: fillings(plan.mig)}
+        self._columns = Columns(plan.metrics)
+        for row in self._inventory.rows:
+            row.start_anew()
 
-    def _lay_out(self, holders: Holders) -> Layout:
+    def _is_up(self, state: GpuState, now: float) -> bool:
+        seen, (began, ended) = state.last_seen_at(), self._held
+        unasked = min(now, ended) - began if seen <= began else 0.0
+        return not state.silent and now - seen - unasked <= self.stale_seconds
+
+    def _lay_out(self, holders: Holders, uses: Uses) -> Layout:
         # All but the first comparison end at identity while nothing changes.
         made_of = (
-            self._reasons_changed, self._inventory.devices, self.driver,
-            holders.known, holders.tenants,
+            self._reasons_changed, self._inventory.devices, self.driver, self.labels,
+            holders.known, uses.tenants, uses.reasons, self._substitute_reasons(),
         )  # fmt: skip
         before = self._layout
         if before is not None and made_of == self._laid_out_for:
@@ -144,9 +217,9 @@ class Board:
             window_seconds=self.window_seconds,
             labels=self.labels,
             devices=self._inventory.devices,
-            tenants=holders.tenants,
+            tenants=uses.tenants,
             tenants_known=holders.known,
-            support=_support(self._inventory.rows),
+            support=_support(self._inventory.rows) | uses.reasons | self._substitute_reasons(),
         )
         if before is not None:
             if layout == before:
@@ -155,44 +228,38 @@ class Board:
         self._layout = layout
         return layout
 
+    def _substitute_reasons(self) -> dict[str, tuple[str | None, ...]]:
+        return {} if self.substitute is None else {UTILIZATION: self.substitute.reasons}
+
     def _windowed(self, up: Sequence[bool]) -> tuple[dict[str, Column], dict[str, Column]]:
         """Return means and peaks, one column per windowed metric, without what is not known."""
         by_row = self._windows.summary()[:, self._inventory.slots]
         if not all(up):
             by_row[:, ~np.asarray(up, dtype=bool)] = np.nan
         means, peaks = by_row.transpose(0, 2, 1).tolist()
-        return _known(means), _known(peaks)
+        return known(means), known(peaks)
 
 
-def _known(columns: list[list[float]]) -> dict[str, Column]:
-    return {
-        metric.name: [value if value == value else None for value in column]
-        for metric, column in zip(WINDOWED, columns, strict=True)
-    }
+def _missing(reason: str | None) -> str | None:
+    return None if reason in OF_OTHER_MACHINES else reason
 
 
-def _values(
-    rows: Sequence[Row], up: Sequence[bool], means: dict[str, Column]
-) -> dict[str, Column]:
-    shown = [row.values if is_up else _NOTHING for row, is_up in zip(rows, up, strict=True)]
-    by_metric = map(list, zip(*shown, strict=True)) if shown else ([] for _ in METRICS)
-    return {
-        metric.name: means[metric.name] if metric.publish is Publish.WINDOW_MEAN else column
-        for metric, column in zip(METRICS, by_metric, strict=True)
-    }
+def _largest(values: Iterable[float | None]) -> float | None:
+    return max((value for value in values if value is not None), default=None)
 
 
 def _support(rows: Sequence[Row]) -> dict[str, tuple[str | None, ...]]:
     """Return, per metric that some device cannot report, each device's reason.
 
     A metric that the adapter serves and that is not made for MIG instances has its reason there
-    too: an HPA may ask for it, and the answer has to say why there is none.
+    too: an HPA may ask for it, and the answer has to say why there is none. What is made for
+    another kind of machine is not missing.
     """
     support: dict[str, tuple[str | None, ...]] = {}
     for index, metric in enumerate(METRICS):
         on_mig = "mig_instance" if metric.serve and Scope.MIG not in metric.scopes else None
         reasons = tuple(
-            row.reasons[index] or (on_mig if row.device.is_mig else None) for row in rows
+            _missing(row.reasons[index]) or (on_mig if row.device.is_mig else None) for row in rows
         )
         if any(reasons):
             support[metric.name] = reasons

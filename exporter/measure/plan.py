@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from slicewatch.catalog import CATALOG
+from slicewatch.catalog.index import reads_of
 from slicewatch.catalog.model import Metric, Probe, Scope
 from slicewatch.suggestion import did_you_mean
 from slicewatch.wire.layout import Device
@@ -23,34 +24,44 @@ class ScopePlan:
 class Plan:
     """What is read in every cycle.
 
-    The families that a user chose are a matter of ``/metrics`` alone: snapshots and health need
-    the same reads whatever is shown, so that a plan does not depend on them.
+    Everything that is not optional is read whatever a user chose to see: snapshots and health
+    need it. What is costly or wide is read only for those who asked for it.
     """
 
     gpu: ScopePlan
     mig: ScopePlan
 
     @classmethod
-    def of_catalog(cls) -> "Plan":
-        """Return the plan that reads every probe of the catalog."""
-        return cls(gpu=_scope_plan(Scope.GPU), mig=_scope_plan(Scope.MIG))
+    def of(cls, metrics: Iterable[Metric[Any]]) -> "Plan":
+        """Return the plan for those who want to see these metrics."""
+        wanted = {probe for metric in metrics for probe in reads_of(metric)}
+        probes = tuple(p for p in CATALOG.probes() if not p.optional or p in wanted)
+        return cls(gpu=_scope_plan(Scope.GPU, probes), mig=_scope_plan(Scope.MIG, probes))
 
-    def of(self, device: Device) -> ScopePlan:
+    def of_device(self, device: Device) -> ScopePlan:
         """Return the part that a device needs."""
         return self.mig if device.is_mig else self.gpu
 
+    @property
+    def metrics(self) -> frozenset[str]:
+        """Return the names of what the reads yield."""
+        parts = (*self.gpu.metrics, *self.mig.metrics)
+        return frozenset(metric.name for metrics in parts for metric in metrics)
 
-def _scope_plan(scope: Scope) -> ScopePlan:
-    probes = tuple(p for p in CATALOG.probes() if scope in p.scopes)
-    metrics = tuple(
-        tuple(m for m in CATALOG if m.origin is p and scope in m.scopes) for p in probes
-    )
-    return ScopePlan(probes=probes, metrics=metrics)
+
+def _scope_plan(scope: Scope, probes: Sequence[Probe[Any]]) -> ScopePlan:
+    read = tuple(p for p in probes if scope in p.scopes)
+    metrics = tuple(tuple(m for m in CATALOG if m.origin is p and scope in m.scopes) for p in read)
+    return ScopePlan(probes=read, metrics=metrics)
 
 
 def probe_metrics() -> tuple[Metric[Any], ...]:
     """Return the metrics that have a column of device values, in the catalog's order."""
     return CATALOG.of(Probe)
+
+
+# In a list of families: those that are shown where no list is given.
+DEFAULT = "default"
 
 
 def check_names(patterns: Iterable[str]) -> None:
@@ -59,7 +70,7 @@ def check_names(patterns: Iterable[str]) -> None:
     Raises:
         ValueError: a name is not known, or a pattern matches nothing; names the nearest.
     """
-    names = [m.name for m in CATALOG]
+    names = [DEFAULT, *(m.name for m in CATALOG)]
     for pattern in patterns:
         if not fnmatch.filter(names, pattern):
             hint = did_you_mean(pattern, names) or "; see docs/reference/metrics.md"
@@ -67,9 +78,14 @@ def check_names(patterns: Iterable[str]) -> None:
 
 
 def chosen(metrics: Sequence[Metric[Any]], patterns: Sequence[str]) -> tuple[Metric[Any], ...]:
-    """Return the core families and those that a pattern names; no pattern chooses all."""
-    return tuple(
-        m
-        for m in metrics
-        if m.core or not patterns or any(fnmatch.fnmatchcase(m.name, p) for p in patterns)
-    )
+    """Return the core families and those that a pattern names.
+
+    ``default`` names all that are not optional; no pattern means ``default``.
+    """
+    return tuple(m for m in metrics if m.core or _is_chosen(m, patterns or (DEFAULT,)))
+
+
+def _is_chosen(metric: Metric[Any], patterns: Sequence[str]) -> bool:
+    if DEFAULT in patterns and not metric.optional:
+        return True
+    return any(fnmatch.fnmatchcase(metric.name, pattern) for pattern in patterns)

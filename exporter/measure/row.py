@@ -7,11 +7,16 @@ from typing import Any
 from exporter.measure.plan import ScopePlan, probe_metrics
 from exporter.measure.windows import Windows
 from exporter.nvml.protocol import Outcome, Unsupported, Value
-from slicewatch.catalog.model import Metric, Probe, Publish
+from slicewatch.catalog.model import Labelled, Metric, Probe, Publish
+from slicewatch.service.exposition import labels_text
 from slicewatch.wire.layout import Device
 
 METRICS = probe_metrics()
 WINDOWED = tuple(m for m in METRICS if m.windowed)
+
+# The value of a metric that has labels of its own: a number per text of these labels.
+Variants = dict[str, float]
+Held = float | Variants | None
 
 # A reading speaks of the time since the one before it, but not of a long silence.
 LONGEST_ELAPSED_TICKS = 2
@@ -25,10 +30,11 @@ class Cell:
     """A metric with its place in a row and, if it is windowed, in the windows."""
 
     metric: Metric[Any]
-    value: Callable[[Any], float | None]
+    value: Callable[[Any], Any]
     column: int
     series: int | None
     accumulated: bool
+    labelled: bool
 
     @classmethod
     def of(cls, metric: Metric[Any]) -> "Cell":
@@ -41,7 +47,22 @@ class Cell:
             _COLUMN[metric.name],
             _SERIES.get(metric.name),
             metric.publish is Publish.ACCUMULATED,
+            bool(metric.labels),
         )
+
+    def variants(self, found: Labelled, reject: Callable[[str], None]) -> Variants:
+        """Return what can be true of a labelled metric's values, by the text of their labels."""
+        names, limits = self.metric.labels, self.metric.limits
+        known: Variants = {}
+        for key, value in found.items():
+            if value is None:
+                continue
+            if not limits.hold(value):
+                reject(self.metric.name)
+                continue
+            texts = (key,) if isinstance(key, str) else key
+            known[labels_text(zip(names, texts, strict=True))] = value
+        return known
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +98,7 @@ class Row:
     Attributes:
         at: monotonic seconds of the last pass over the device; None before the first.
         values: per metric of ``METRICS``, the value of the last pass (the running total of an
-            accumulated one), or None.
+            accumulated one; of a labelled one its variants), or None.
         reasons: per metric, why the device cannot report it; None where it can.
     """
 
@@ -85,7 +106,7 @@ class Row:
         self.device = device
         self.slot = slot
         self.at: float | None = None
-        self.values: list[float | None] = [None] * len(METRICS)
+        self.values: list[Held] = [None] * len(METRICS)
         self.reasons: list[str | None] = [None] * len(METRICS)
         # Totals outlive a time in which they cannot be read and are not shown: a counter that
         # starts anew while the process lives is a lie about the time before.
@@ -115,10 +136,23 @@ class Row:
             for index, outcome in enumerate(outcomes):
                 if outcome is not None and outcome != self._last.get(index):
                     changed |= self._change(index, plan[index], outcome, elapsed, windows, reject)
-            known = len(self._last) == sum(outcome is not None for outcome in outcomes)
-            self._settled = outcomes if known else None
+            known = self._last
+            settled = all(o is None or index in known for index, o in enumerate(outcomes))
+            self._settled = outcomes if settled else None
         windows.let_pass(self.slot, elapsed)
         return changed
+
+    def plain(self, column: int) -> float | None:
+        """Return the value of a metric without labels of its own."""
+        value = self.values[column]
+        return None if isinstance(value, dict) else value
+
+    def start_anew(self) -> None:
+        """Forget what the last readings were: others are read from now on. Totals stay."""
+        self.values = [None] * len(METRICS)
+        self.reasons = [None] * len(METRICS)
+        self._last.clear()
+        self._settled = None
 
     def _change(
         self,
@@ -157,25 +191,48 @@ class Row:
         believable = consistent is None or consistent(reading)
         believed = believable
         for cell in filling.cells:
-            metric, column = cell.metric, cell.column
+            metric = cell.metric
             value = cell.value(reading) if believable else None
-            if not believable or (value is not None and not metric.limits.hold(value)):
+            if not believable:
+                reject(metric.name)
+            if cell.labelled:
+                believed &= self._spread(cell, value or {}, reject)
+                continue
+            if value is not None and not metric.limits.hold(value):
                 reject(metric.name)
                 value, believed = None, False
-            if cell.accumulated:
-                if value is not None:
-                    self._totals[column] = self._totals.get(column, 0.0) + value
-                self.values[column] = self._totals.get(column)
-                continue
-            self.values[column] = value
-            if cell.series is None:
-                continue
-            if metric.weight is None:
-                windows.hold(self.slot, cell.series, value)
-            elif value is not None:
-                weight = metric.weight(reading)
-                windows.add(self.slot, cell.series, value, elapsed if weight is None else weight)
+            self._fill(cell, value, reading, elapsed, windows)
         return believed
+
+    def _spread(self, cell: Cell, found: Labelled, reject: Callable[[str], None]) -> bool:
+        """Fill a labelled cell; return whether all of its values can be true."""
+        stated = sum(value is not None for value in found.values())
+        variants = cell.variants(found, reject)
+        self.values[cell.column] = variants or None
+        return len(variants) == stated
+
+    def _fill(
+        self,
+        cell: Cell,
+        value: float | None,
+        reading: Any,  # noqa: ANN401
+        elapsed: float,
+        windows: Windows,
+    ) -> None:
+        column, weigh = cell.column, cell.metric.weight
+        if cell.accumulated:
+            if value is not None:
+                self._totals[column] = self._totals.get(column, 0.0) + value
+            self.values[column] = self._totals.get(column)
+            return
+        self.values[column] = value
+        if cell.series is None:
+            return
+        if weigh is None:
+            windows.hold(self.slot, cell.series, value)
+        elif value is not None:
+            weight = weigh(reading)
+            windows.add(self.slot, cell.series, value, elapsed if weight is None else weight)
 
     def _miss(self, filling: Filling, windows: Windows) -> None:
         """A read brought nothing. A total stays what it was: the next read goes on from there."""

@@ -1,0 +1,65 @@
+"""From the rows of the devices to the columns of a snapshot.
+
+The column of a metric with labels of its own is named by its series, as in
+``gpu_nvlink_up{link="3"}``; there is one for every combination that some device has now.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from exporter.measure.row import METRICS, WINDOWED, Held, Row, Variants
+from slicewatch.catalog.model import Metric, Publish
+from slicewatch.wire.snapshot import Column
+
+_NOTHING: tuple[None, ...] = (None,) * len(METRICS)
+
+
+def known(columns: list[list[float]]) -> dict[str, Column]:
+    """Return the columns of the windowed metrics, without what is not a number."""
+    return {
+        metric.name: [value if value == value else None for value in column]
+        for metric, column in zip(WINDOWED, columns, strict=True)
+    }
+
+
+class Columns:
+    """The columns of one plan.
+
+    Args:
+        metrics: names of what is read at all; the others have no column.
+    """
+
+    def __init__(self, metrics: frozenset[str]) -> None:
+        self._metrics = tuple((i, m) for i, m in enumerate(METRICS) if m.name in metrics)
+        self._before: dict[str, tuple[list[Held], dict[str, Column]]] = {}
+
+    def of(
+        self, rows: Sequence[Row], up: Sequence[bool], means: Mapping[str, Column]
+    ) -> dict[str, Column]:
+        """Return a value per row and metric; nothing of a device that does not answer."""
+        shown = [row.values if is_up else _NOTHING for row, is_up in zip(rows, up, strict=True)]
+        by_metric = list(map(list, zip(*shown, strict=True))) if shown else [[] for _ in METRICS]
+        columns: dict[str, Column] = {}
+        for index, metric in self._metrics:
+            if metric.labels:
+                columns |= self._labelled(metric, by_metric[index])
+            elif metric.publish is Publish.WINDOW_MEAN:
+                columns[metric.name] = means[metric.name]
+            else:
+                columns[metric.name] = by_metric[index]
+        return columns
+
+    def _labelled(self, metric: Metric[Any], column: list[Held]) -> dict[str, Column]:
+        before = self._before.get(metric.name)
+        # Ends at identity for each row whose reading stayed the same.
+        if before is not None and before[0] == column:
+            return before[1]
+        spread = _spread(metric.name, column)
+        self._before[metric.name] = (column, spread)
+        return spread
+
+
+def _spread(name: str, column: list[Held]) -> dict[str, Column]:
+    rows: list[Variants] = [held if isinstance(held, dict) else {} for held in column]
+    texts = dict.fromkeys(text for variants in rows for text in variants)
+    return {name + text: [variants.get(text) for variants in rows] for text in texts}
