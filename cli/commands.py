@@ -14,7 +14,7 @@ application = typer.Typer(
     name="slicewatch",
     help="Sees, scores and scales the slices of a GPU in Kubernetes.",
     # These never get here: cli.main starts them without typer.
-    epilog="The processes have their own --help: slicewatch exporter, slicewatch adapter.",
+    epilog="These have a --help of their own: slicewatch exporter, adapter and doctor.",
     no_args_is_help=True,
     add_completion=False,
 )

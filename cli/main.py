@@ -19,6 +19,10 @@ def main() -> None:
         from adapter.main import run as run_adapter
 
         sys.exit(run_adapter(arguments, os.environ))
+    if command == "doctor":
+        from cli.doctor import run as run_doctor
+
+        sys.exit(run_doctor(arguments, os.environ))
     from cli.commands import application
 
     application()
