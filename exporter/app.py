@@ -1,23 +1,38 @@
 """The exporter as a process: puts the parts together and runs them."""
 
+import asyncio
 import contextlib
-import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
 
+from exporter.cluster import following
+from exporter.control import Control, listening, release_on_signal
+from exporter.dcgm import polling as dcgm
+from exporter.dcgm.source import DcgmSource
+from exporter.driver_state import DriverState
 from exporter.endpoints import Endpoints
+from exporter.families import Families
+from exporter.live import Effect, Live, Reread
+from exporter.measure.attribution import Attribution
 from exporter.measure.board import Board
-from exporter.measure.plan import Plan, chosen
-from exporter.nvml.protocol import Driver, Nvml, Slot
+from exporter.measure.event_counts import EventCounts
+from exporter.measure.substitute import Substitute
+from exporter.nvml.event_log import EventLog
+from exporter.nvml.listener import Listener
+from exporter.nvml.protocol import Nvml
 from exporter.nvml.supervisor import Supervisor
 from exporter.publication import Publication
+from exporter.release import Release
 from exporter.settings import ExporterSettings
+from exporter.tenants.owners import Processes
 from exporter.tenants.polling import follow
 from exporter.tenants.protocol import PodResources
 from exporter.tenants.tenants import TenantMap
 from exporter.ticker import Ticker
-from slicewatch.catalog import CATALOG, own
+from slicewatch.catalog import events, own
 from slicewatch.service import logs
 from slicewatch.service.exposition import Format
 from slicewatch.service.own_metrics import OwnMetrics
@@ -32,66 +47,149 @@ log = logs.logger(__name__)
 
 @asynccontextmanager
 async def exporting(
-    settings: ExporterSettings, nvml: Nvml, kubelet: PodResources | None
+    settings: ExporterSettings,
+    nvml: Nvml,
+    kubelet: PodResources | None,
+    processes: Processes,
+    *,
+    reread: Reread | None = None,
+    at_once: asyncio.Event | None = None,
 ) -> AsyncIterator[Address]:
-    """Run an exporter while the body runs; yield the address that it serves."""
-    metrics = OwnMetrics(own.EXPORTER)
-    publication = _publication(settings, metrics)
-    board = _board(settings, metrics)
-    supervisor = _supervisor(nvml, board)
-    tenants = TenantMap()
-    metrics.gauge(own.SNAPSHOT_AGE).set_function(publication.age_seconds)
-    ticker = Ticker(
-        supervisor=supervisor, board=board, tenants=tenants, publication=publication,
-        own_metrics=metrics, tick_seconds=settings.tick_seconds,
-    )  # fmt: skip
-    tasks = [("ticker", ticker.run())]
-    if kubelet is not None:
-        tasks.append(("tenants", follow(kubelet, tenants)))
-    ready = {"snapshots": _recent(publication, settings)}
-    app = Endpoints(publication, settings.node, ready).application()
+    """Run an exporter while the body runs; yield the address that it serves.
+
+    Args:
+        settings: at the start.
+        nvml: the driver.
+        kubelet: None where there is none.
+        processes: know which containers they run in.
+        reread: reads the settings anew; see ``Live``.
+        at_once: set to have all files read now.
+    """
+    exporter = Exporter(settings, nvml, processes)
+    live = Live(settings, exporter.metrics, exporter.effects(), reread=reread, at_once=at_once)
+    live.start()
     async with contextlib.AsyncExitStack() as stack:
-        stack.push_async_callback(supervisor.close)
-        await stack.enter_async_context(background(*tasks))
-        address = await stack.enter_async_context(serving(app, settings.listen))
+        stack.callback(processes.close)
+        stack.push_async_callback(exporter.supervisor.close)
+        release_on_signal(exporter.release)
+        await exporter.follow_cluster(stack)
+        await stack.enter_async_context(
+            background(*exporter.tasks(kubelet), ("reload", live.run()))
+        )
+        await exporter.listen_locally(stack)
+        app = Endpoints(
+            exporter.publication, settings.node, {"snapshots": exporter.recent(live)},
+            gate=live.gate, snapshot_access=live.snapshot_access,
+        ).application()  # fmt: skip
+        address = await stack.enter_async_context(serving(app, settings.listen, live.gate.tls))
         log.info("serving", address=str(address), node=settings.node)
         yield address
 
 
-def _publication(settings: ExporterSettings, metrics: OwnMetrics) -> Publication:
-    def render(form: Format) -> bytes:
-        return metrics.render(open_metrics=form is Format.OPEN_METRICS)
+class Exporter:
+    """The parts of one exporter, which know each other and are not running yet."""
 
-    return Publication(chosen(CATALOG.metrics, settings.metrics), render)
+    def __init__(self, settings: ExporterSettings, nvml: Nvml, processes: Processes) -> None:
+        self._settings = settings
+        self.metrics = metrics = OwnMetrics(own.EXPORTER)
+        families = Families.of(settings)
+        self.publication = Publication(families.shown, self._own, aliases=families.aliases)
+        metrics.gauge(own.SNAPSHOT_AGE).set_function(self.publication.age_seconds)
+        self.board = Board(
+            run=uuid.uuid4().hex[:12], node=settings.node, labels=settings.labels,
+            window_seconds=settings.window_seconds, tick_seconds=settings.tick_seconds,
+            stale_seconds=settings.stale_seconds, reject=self._rejecting(),
+        )  # fmt: skip
+        self.release = Release(settings.release_seconds)
+        state, happened = DriverState(self.board, metrics), EventLog()
+        self.supervisor = Supervisor(
+            nvml, families.plan(), begin=state.begin, end=state.end, hold=state.hold,
+            release=self.release, listener=Listener(nvml, happened, report=state.listening),
+        )  # fmt: skip
+        self.tenants = TenantMap()
+        self.ticker = Ticker(
+            supervisor=self.supervisor, board=self.board, tenants=self.tenants,
+            attribution=self._attribution(processes),
+            event_counts=EventCounts(happened, metrics.counter(events.DROPPED).inc),
+            publication=self.publication, own_metrics=metrics,
+            tick_seconds=settings.tick_seconds,
+        )  # fmt: skip
 
+    def tasks(
+        self, kubelet: PodResources | None
+    ) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
+        """Yield what runs all the time."""
+        yield "ticker", self.ticker.run()
+        if kubelet is not None:
+            yield "tenants", follow(kubelet, self.tenants)
+        if url := self._settings.dcgm_url:
+            source = DcgmSource(
+                interval_seconds=self._settings.dcgm_interval_seconds, reject=self._rejecting()
+            )
+            self.board.substitute = Substitute(source)
+            yield "dcgm", dcgm.follow(source, url)
 
-def _board(settings: ExporterSettings, metrics: OwnMetrics) -> Board:
-    rejected = metrics.counter(own.REJECTED)
-    return Board(
-        run=uuid.uuid4().hex[:12],
-        node=settings.node,
-        labels=settings.labels,
-        window_seconds=settings.window_seconds,
-        tick_seconds=settings.tick_seconds,
-        stale_seconds=settings.stale_seconds,
-        reject=lambda name: rejected.labels(name).inc(),
-    )
+    async def follow_cluster(self, stack: contextlib.AsyncExitStack) -> None:
+        """Ask the API server for what the settings want of it."""
+        if self._settings.asks_cluster:
+            changed = self.release.follow_mig_state
+            await stack.enter_async_context(
+                following(self._settings, self.tenants, mig_state=changed)
+            )
 
+    async def listen_locally(self, stack: contextlib.AsyncExitStack) -> None:
+        """Serve local callers on the Unix socket, if there is one."""
+        if self._settings.control_socket:
+            control = Control(
+                release=self.release, supervisor=self.supervisor, board=self.board,
+                publication=self.publication,
+            )  # fmt: skip
+            socket = Path(self._settings.control_socket)
+            await stack.enter_async_context(listening(control.application(), socket))
 
-def _supervisor(nvml: Nvml, board: Board) -> Supervisor:
-    def begin(driver: Driver, slots: tuple[Slot, ...]) -> None:
-        board.begin(driver.driver, slots, time.monotonic())
+    def effects(self) -> dict[str, Effect]:
+        """Return how each setting that takes effect without a restart does so."""
 
-    return Supervisor(nvml, Plan.of_catalog(), begin=begin, end=board.end)
+        def show(settings: ExporterSettings) -> None:
+            families = Families.of(settings)
+            self.supervisor.follow(families.plan())
+            self.publication.show(families.shown)
 
+        def label(settings: ExporterSettings) -> None:
+            self.board.labels = settings.labels
 
-def _recent(publication: Publication, settings: ExporterSettings) -> Check:
-    limit = max(settings.scrape_interval, READY_TICKS * settings.tick_seconds)
+        return {
+            "metrics": show,
+            "labels": label,
+            "log_level": lambda settings: logs.configure(settings.log_level),
+            # Whoever needs it asks for the settings of the moment.
+            "scrape_interval": lambda _: None,
+        }
 
-    def check() -> str | None:
-        if publication.snapshot is None:
-            return "no snapshot yet"
-        age = publication.age_seconds()
-        return None if age <= limit else f"last snapshot is {age:.0f} s old, more than {limit:g} s"
+    def recent(self, live: Live) -> Check:
+        """Return the check that a snapshot was published lately."""
 
-    return check
+        def check() -> str | None:
+            settings = live.settings
+            limit = max(settings.scrape_interval, READY_TICKS * settings.tick_seconds)
+            if self.publication.snapshot is None:
+                return "no snapshot yet"
+            age = self.publication.age_seconds()
+            if age <= limit:
+                return None
+            return f"last snapshot is {age:.0f} s old, more than {limit:g} s"
+
+        return check
+
+    def _own(self, form: Format) -> bytes:
+        return self.metrics.render(open_metrics=form is Format.OPEN_METRICS)
+
+    def _attribution(self, processes: Processes) -> Attribution:
+        return Attribution(
+            processes, window_seconds=self._settings.contention_window_seconds,
+            short_window_seconds=self._settings.window_seconds, reject=self._rejecting(),
+        )  # fmt: skip
+
+    def _rejecting(self) -> Callable[[str], None]:
+        rejected = self.metrics.counter(own.REJECTED)
+        return lambda name: rejected.labels(name).inc()

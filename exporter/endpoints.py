@@ -5,13 +5,18 @@ import html
 
 from aiohttp import web
 
+from exporter.access import SnapshotAccess
 from exporter.publication import Publication
 from slicewatch import version
 from slicewatch.service.exposition import negotiate
 from slicewatch.service.server import Check, add_health
+from slicewatch.service.web.gate import Gate
 
 # A reader of the stream that took nothing for so long is gone, or as good as gone.
 READER_PATIENCE_SECONDS = 30.0
+# A scraper gives up after its own timeout, 10 s by default.
+SCRAPER_PATIENCE_SECONDS = 10.0
+MOST_SCRAPES = 40
 
 LANDING = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Slicewatch exporter</title></head>
@@ -25,17 +30,34 @@ LANDING = """<!doctype html>
 
 
 class Endpoints:
-    """The handlers of the exporter's one port."""
+    """The handlers of the exporter's one port.
 
-    def __init__(self, publication: Publication, node: str, ready: dict[str, Check]) -> None:
+    Args:
+        gate: what every request has to pass; by default everything passes.
+        snapshot_access: who may read ``/snapshot``; by default everybody.
+    """
+
+    def __init__(
+        self,
+        publication: Publication,
+        node: str,
+        ready: dict[str, Check],
+        *,
+        gate: Gate | None = None,
+        snapshot_access: SnapshotAccess | None = None,
+    ) -> None:
         self._publication = publication
         self._node = node
         self._ready = ready
+        self._gate = gate or Gate()
+        self._snapshot_access = snapshot_access or SnapshotAccess()
+        self._scrapes = 0
         self._streams: set[asyncio.Task[object]] = set()
 
     def application(self) -> web.Application:
         """Return the application with all routes."""
         app = web.Application()
+        self._gate.guard(app)
         app.router.add_get("/", self.landing)
         app.router.add_get("/metrics", self.metrics)
         app.router.add_get("/snapshot", self.snapshot)
@@ -49,7 +71,22 @@ class Endpoints:
         return web.Response(text=text, content_type="text/html")
 
     async def metrics(self, request: web.Request) -> web.Response:
-        """Give out the exposition in the format and encoding that the scraper asks for."""
+        """Give out the exposition in the format and encoding that the scraper asks for.
+
+        503 where too many are being given out; a scraper that is too slow is cut off.
+        """
+        if self._scrapes >= MOST_SCRAPES:
+            text = f"{MOST_SCRAPES} scrapes are being answered; try again\n"
+            return web.Response(status=503, text=text, headers={"Retry-After": "1"})
+        self._scrapes += 1
+        try:
+            response = self._exposition(request)
+            await _deliver(request, response)
+            return response
+        finally:
+            self._scrapes -= 1
+
+    def _exposition(self, request: web.Request) -> web.Response:
         form = negotiate(request.headers.get("Accept", ""))
         compressed = takes_gzip(request.headers.get("Accept-Encoding", ""))
         headers = {"Content-Type": form.value, "Vary": "Accept, Accept-Encoding"}
@@ -60,6 +97,8 @@ class Endpoints:
 
     async def snapshot(self, request: web.Request) -> web.StreamResponse:
         """Give out one frame, or with ``watch=true`` one line per tick until the reader leaves."""
+        if refusal := self._snapshot_access.refusal(request):
+            return refusal
         if request.query.get("watch") in {"1", "true"}:
             return await self._stream(request)
         frame = self._publication.frame_now()
@@ -107,6 +146,18 @@ class Endpoints:
         """A stream has no end of its own, and a process that ends does not wait for one."""
         for task in self._streams:
             task.cancel()
+
+
+async def _deliver(request: web.Request, response: web.Response) -> None:
+    try:
+        async with asyncio.timeout(SCRAPER_PATIENCE_SECONDS):
+            await response.prepare(request)
+            await response.write_eof()
+    except TimeoutError:
+        if request.transport is not None:
+            request.transport.abort()
+    except ConnectionError:
+        pass  # The scraper has gone.
 
 
 def takes_gzip(accept_encoding: str) -> bool:

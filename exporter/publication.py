@@ -10,9 +10,10 @@ from collections.abc import Callable
 
 import msgspec
 
-from exporter.page import device_columns, page_of
+from exporter.dcgm.names import Aliases, AliasPage
+from exporter.page import columns_of, page_of
 from slicewatch.catalog.model import Metric
-from slicewatch.service.exposition import Format, Page
+from slicewatch.service.exposition import Format, Page, by_family
 from slicewatch.wire import snapshot as wire
 from slicewatch.wire.layout import Layout
 from slicewatch.wire.snapshot import Frame, Snapshot
@@ -23,6 +24,7 @@ class Publication:
 
     Args:
         metrics: families of ``/metrics``.
+        aliases: shown beside them under names of dcgm-exporter.
         own: renders the metrics about this process, per format.
     """
 
@@ -31,18 +33,26 @@ class Publication:
         metrics: tuple[Metric[object], ...],
         own: Callable[[Format], bytes],
         clock: Callable[[], float] = time.monotonic,
+        aliases: Aliases | None = None,
     ) -> None:
         self._metrics = metrics
+        self._aliases = aliases
         self._own = own
         self._clock = clock
         self._changed = asyncio.Event()
-        self._page: tuple[Layout, Page] | None = None
+        self._page: tuple[Layout, Page, AliasPage | None] | None = None
         self._rendered: dict[tuple[Format, bool], bytes] = {}
         self._rendered_for: tuple[int, int] | None = None
         self._lines: dict[bool, bytes] = {}
         self.layout: Layout | None = None
         self.snapshot: Snapshot | None = None
         self.taken_at = self._clock()
+
+    def show(self, metrics: tuple[Metric[object], ...]) -> None:
+        """Show other families from now on."""
+        self._metrics = metrics
+        self._page = None
+        self._rendered.clear()
 
     def publish(self, layout: Layout, snapshot: Snapshot) -> None:
         """Replace what is published and wake whoever waits for it."""
@@ -101,5 +111,11 @@ class Publication:
         if self.layout is None or self.snapshot is None:
             return self._own(form)
         if self._page is None or self._page[0] is not self.layout:
-            self._page = (self.layout, page_of(self.layout, self._metrics))
-        return self._page[1].render(device_columns(self.snapshot), form) + self._own(form)
+            other = None if self._aliases is None else self._aliases.page_of(self.layout)
+            self._page = (self.layout, page_of(self.layout, self._metrics), other)
+        _, page, aliases = self._page
+        columns = by_family(columns_of(self.snapshot, self.age_seconds()))
+        text = page.render(columns, form)
+        if aliases is not None:
+            text += aliases.render(columns, form)
+        return text.encode() + self._own(form)

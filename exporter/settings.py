@@ -3,9 +3,13 @@
 import re
 import socket
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
+from exporter.dcgm.polling import page_url
 from exporter.measure.plan import check_names
+from exporter.release import LONGEST_SECONDS, USUAL_SECONDS, check_seconds
 from exporter.tenants.kubelet import MAX_SOCKET_PATH_BYTES
+from slicewatch.catalog.dcgm import HostLabel
 from slicewatch.catalog.model import Label
 from slicewatch.service.logs import LEVELS
 from slicewatch.service.server import Address
@@ -15,14 +19,29 @@ SHORTEST_TICK_SECONDS = 0.05
 # To an adapter, a stream that is silent for longer than some ticks is dead.
 LONGEST_TICK_SECONDS = 5.0
 LABEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+# A Kubernetes label: a name, after an optional domain and a slash.
+POD_LABEL = re.compile(
+    r"(?:[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?/)?[a-zA-Z0-9](?:[-\w.]{0,61}[a-zA-Z0-9])?",
+    re.ASCII,
+)
 # A window is kept tick by tick; finer ones would cost more memory than they tell.
 MOST_TICKS_OF_A_WINDOW = 1000
+PID_NAMESPACES = ("host", "any")
+LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 
 def _socket_path(value: object) -> str:
     path = str(value)
     if len(path.encode()) > MAX_SOCKET_PATH_BYTES:
         raise ValueError(f"{path!r} is longer than the {MAX_SOCKET_PATH_BYTES} bytes of a socket")
+    return path
+
+
+def _control_path(value: object) -> str:
+    path = str(value)
+    if path:
+        # It is made under a longer name first.
+        _socket_path(path + ".new")
     return path
 
 
@@ -63,6 +82,97 @@ class ExporterSettings:
         parse=_socket_path,
         help="The kubelet's PodResources socket; empty where there is no kubelet.",
     )
+    dcgm_url: str = setting(
+        "",
+        parse=page_url,
+        help="Metrics page of a dcgm-exporter on this node; empty for none. Where NVML has no"
+        " utilization of MIG instances, on GPUs before Hopper, it is taken from there.",
+    )
+    dcgm_interval_seconds: float = setting(
+        5.0,
+        parse=duration,
+        help="How often that page is read. dcgm-exporter itself measures every 30 s unless its"
+        " --collect-interval says otherwise.",
+    )
+    dcgm_names: bool = setting(
+        False,
+        help="Show on /metrics, beside our own, the names and labels of dcgm-exporter for"
+        " everything that NVML can answer; see docs/guides/from-dcgm-exporter.md.",
+    )
+    dcgm_host_label: str = setting(
+        "Hostname",
+        help="How dcgm-exporter's label with the node's name is written: 'Hostname' up to 4.8.2,"
+        " 'hostname' later.",
+    )
+    pod_labels: tuple[str, ...] = setting(
+        (),
+        help="Exact names of pod labels to add to tenants, such as app.kubernetes.io/name. This"
+        " and the next three ask the API server, which needs a service account with the rights.",
+    )
+    pod_workloads: bool = setting(
+        False, help="Add to tenants what owns their pod, such as its Deployment."
+    )
+    resource_slices: bool = setting(
+        False,
+        help="Take what claimed devices are from the ResourceSlices of NVIDIA's DRA driver;"
+        " without, it is told by their names.",
+    )
+    mig_state_label: bool = setting(
+        False,
+        help="Watch the node's label nvidia.com/mig.config.state, to let go of the GPUs while the"
+        " MIG manager repartitions them.",
+    )
+    kubeconfig: str = setting(
+        "",
+        help="Kubeconfig file for the API server, where one of these asks it. Empty: the pod's"
+        " service account.",
+    )
+    release_seconds: float = setting(
+        USUAL_SECONDS,
+        parse=lambda value: check_seconds(duration(value)),
+        help="For how long NVML stays stopped when somebody wants to reset or repartition a GPU"
+        f" and does not say for how long; at most {LONGEST_SECONDS:g}.",
+    )
+    control_socket: str = setting(
+        "",
+        parse=_control_path,
+        help="Unix socket, in a folder that is there, on which local callers release the GPUs and"
+        " ask for the state; empty for none.",
+    )
+    web_config_file: str = setting(
+        "",
+        help="Web configuration file of the Prometheus exporters: TLS, client certificates, basic"
+        " authentication, headers, rate limit. Health endpoints need no password. It takes effect"
+        " without a restart, as do the certificates that it names.",
+    )
+    snapshot_token_file: str = setting(
+        "",
+        help="File with the bearer tokens that may read /snapshot, one on each line. A change"
+        " takes effect without a restart. With neither this nor snapshot_client_names everybody"
+        " may who has a password, or everybody where there are none.",
+    )
+    snapshot_client_names: tuple[str, ...] = setting(
+        (),
+        help="Common or alternative names of client certificates that may read /snapshot; they"
+        " are verified as web_config_file says.",
+    )
+    contention_window_seconds: float = setting(
+        60.0,
+        parse=duration,
+        help="Over how much time contention of tenants is taken; NVML samples processes so rarely"
+        " that less than a minute is mostly noise.",
+    )
+    container_links: str = setting(
+        "/var/log/containers",
+        help="The kubelet's folder of links to the logs of containers, which name the container"
+        " of a process.",
+    )
+    pid_namespace: str = setting(
+        "host",
+        help="'host': processes are mapped to containers only in the host's PID namespace, which"
+        " takes hostPID. 'any': this PID namespace is the whole node, as where nodes are"
+        " containers.",
+    )
     simulate: str = setting(
         "", help="Scenario file, or the name of a shipped one: simulated GPUs instead of NVML."
     )
@@ -72,7 +182,14 @@ class ExporterSettings:
     log_level: str = setting("info", help=f"Least severe level to log: {', '.join(LEVELS)}.")
 
     def __post_init__(self) -> None:
-        if faults := [*self._name_faults(), *self._time_faults()]:
+        faults = [*self._name_faults(), *self._time_faults()]
+        if self.dcgm_host_label not in (spellings := [str(host) for host in HostLabel]):
+            faults.append(
+                f"dcgm_host_label: {self.dcgm_host_label!r} is none of {', '.join(spellings)}"
+            )
+        if self.pid_namespace not in PID_NAMESPACES:
+            faults.append(f"pid_namespace: {self.pid_namespace!r} is neither 'host' nor 'any'")
+        if faults:
             raise SettingsError(faults)
 
     def _name_faults(self) -> list[str]:
@@ -91,8 +208,44 @@ class ExporterSettings:
                 faults.append(f"labels: {name!r} is a label of our series; choose another name")
         if self.simulate_node and not self.simulate:
             faults.append("simulate_node: names a node of no scenario; set simulate as well")
+        if self.snapshot_client_names and not self.web_config_file:
+            faults.append(
+                "snapshot_client_names: without TLS clients show no certificate; set"
+                " web_config_file, with client_auth_type in it"
+            )
         if self.log_level not in LEVELS:
             faults.append(f"log_level: {self.log_level!r} is none of {', '.join(LEVELS)}")
+        return [*faults, *self._dcgm_faults(), *self._pod_label_faults()]
+
+    def _pod_label_faults(self) -> list[str]:
+        faults = []
+        as_series_labels: dict[str, str] = {}
+        for name in self.pod_labels:
+            if not POD_LABEL.fullmatch(name):
+                faults.append(
+                    f"pod_labels: {name!r} is not the exact name of a Kubernetes label; write it"
+                    " like team or app.kubernetes.io/name"
+                )
+                continue
+            # Prometheus has fewer characters than Kubernetes, and a series has each label once.
+            other = as_series_labels.setdefault(re.sub(r"\W", "_", name, flags=re.ASCII), name)
+            if other != name:
+                faults.append(f"pod_labels: {other} and {name} would be one label; choose one")
+        return faults
+
+    def _dcgm_faults(self) -> list[str]:
+        faults = []
+        url = urlsplit(self.dcgm_url)
+        # Both exporters listen on 9400 by default, and in a pod the loopback is the pod's own.
+        if url.hostname in LOOPBACK and url.port == self.listen.port:
+            faults.append(
+                f"dcgm_url: {self.dcgm_url} is this exporter's own page; name the node's address"
+                " or the Service of dcgm-exporter"
+            )
+        if not 1 <= self.dcgm_interval_seconds <= 60:
+            faults.append(
+                f"dcgm_interval_seconds: {self.dcgm_interval_seconds:g} is not between 1 and 60"
+            )
         return faults
 
     def _time_faults(self) -> list[str]:
@@ -110,6 +263,11 @@ class ExporterSettings:
                 f"window_seconds: {self.window_seconds:g} is more than {MOST_TICKS_OF_A_WINDOW}"
                 f" ticks of {tick:g} s; make the window shorter or the tick longer"
             )
+        elif not self.window_seconds <= self.contention_window_seconds <= 600:
+            faults.append(
+                f"contention_window_seconds: {self.contention_window_seconds:g} is not within"
+                f" window_seconds ({self.window_seconds:g}) and 600"
+            )
         if self.stale_seconds < 2 * tick:
             faults.append(
                 f"stale_seconds: {self.stale_seconds:g} is less than two ticks: every GPU would"
@@ -121,3 +279,10 @@ class ExporterSettings:
     def node(self) -> str:
         """Return the node's name, or the host's where none was given."""
         return self.node_name or socket.gethostname()
+
+    @property
+    def asks_cluster(self) -> bool:
+        """Tell whether anything is to be asked of the API server."""
+        return bool(self.pod_labels) or any(
+            (self.pod_workloads, self.resource_slices, self.mig_state_label)
+        )

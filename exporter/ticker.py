@@ -5,7 +5,9 @@ import math
 import time
 from collections.abc import Callable
 
+from exporter.measure.attribution import Attribution
 from exporter.measure.board import Board
+from exporter.measure.event_counts import EventCounts
 from exporter.nvml.protocol import Value
 from exporter.nvml.reader import RESOLUTION, Cycle
 from exporter.nvml.supervisor import Supervisor
@@ -14,7 +16,8 @@ from exporter.tenants.tenants import TenantMap
 from slicewatch.catalog import CATALOG, own
 from slicewatch.service import logs
 from slicewatch.service.own_metrics import OwnMetrics
-from slicewatch.wire.layout import Device
+from slicewatch.wire.layout import Device, Layout
+from slicewatch.wire.snapshot import Snapshot
 
 # The rest of the tick belongs to whoever reads what was published.
 PATIENCE_SHARE = 0.5
@@ -43,6 +46,8 @@ class Ticker:
         supervisor: Supervisor,
         board: Board,
         tenants: TenantMap,
+        attribution: Attribution,
+        event_counts: EventCounts,
         publication: Publication,
         own_metrics: OwnMetrics,
         tick_seconds: float,
@@ -51,6 +56,8 @@ class Ticker:
         self._supervisor = supervisor
         self._board = board
         self._tenants = tenants
+        self._attribution = attribution
+        self._event_counts = event_counts
         self._publication = publication
         self._own = own_metrics
         self._tick_seconds = tick_seconds
@@ -81,14 +88,20 @@ class Ticker:
         cycles = await self._supervisor.pass_all(PATIENCE_SHARE * self._tick_seconds)
         now = self._clock()
         self._board.merge(cycles, now)
-        layout, snapshot = self._board.publish(
-            now, self._tenants.holders(self._board.devices, now)
-        )
-        self._publication.publish(layout, snapshot)
+        self._publication.publish(*self._snapshot(cycles, now))
         self._say_who_is_silent(now)
         self._observe(cycles)
         self._observe_tenants(now)
         self._own.histogram(own.TICK_SECONDS).observe(self._clock() - began)
+
+    def _snapshot(self, cycles: tuple[Cycle, ...], now: float) -> tuple[Layout, Snapshot]:
+        board, devices = self._board, self._board.devices
+        holders = self._tenants.holders(devices, now)
+        self._attribution.take(cycles, holders)
+        uses = self._attribution.uses(
+            devices, board.up(now), holders, capacity=board.capacity(), pressure=board.pressure()
+        )
+        return board.publish(now, holders, uses, self._event_counts.columns(devices))
 
     def _say_who_is_silent(self, now: float) -> None:
         """Log each GPU that stops answering and each that answers again, once."""

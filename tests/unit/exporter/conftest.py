@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.unit.exporter.desk import READINGS, Desk, Hand, make_gpu, make_mig
+from tests.unit.exporter.desk import READINGS, Desk, Hand, make_gpu, make_mig, until
+from tests.unit.exporter.office import Office, driver_threads
 
 
 @pytest.fixture
@@ -28,3 +29,18 @@ def hand():
 @pytest.fixture
 def readings():
     return dict(READINGS)
+
+
+@pytest.fixture
+async def offices(hand):
+    """Make supervisors; at the end close them all, and see that nothing was left behind."""
+    made = []
+
+    def make(desk):
+        made.append(Office(desk, hand))
+        return made[-1]
+
+    yield make
+    for office in made:
+        await office.close()
+    await until(lambda: not driver_threads())

@@ -4,15 +4,12 @@ import asyncio
 import threading
 from contextlib import contextmanager
 
-from exporter.nvml.protocol import Driver, Slot, Value
-from slicewatch.catalog.readings import (
-    Clock,
-    Energy,
-    Memory,
-    Power,
-    Temperature,
-    Utilization,
-)
+from exporter.measure.plan import Plan, ScopePlan
+from exporter.nvml.protocol import Driver, Slot, Unsupported, Value
+from slicewatch.catalog.readings.clocks import Clock
+from slicewatch.catalog.readings.memory import Memory
+from slicewatch.catalog.readings.power import Energy, Power, Temperature
+from slicewatch.catalog.readings.utilization import Utilization
 from slicewatch.wire.layout import Device
 
 READINGS = {
@@ -24,6 +21,18 @@ READINGS = {
     "sm_clock": Clock(megahertz=1980),
     "memory_clock": Clock(megahertz=2619),
 }
+
+
+def _part(part):
+    kept = [(p, m) for p, m in zip(part.probes, part.metrics, strict=True) if p.name in READINGS]
+    return ScopePlan(probes=tuple(p for p, _ in kept), metrics=tuple(m for _, m in kept))
+
+
+# The plan of the catalog, as far as there are readings: the catalog grows, these tests need not.
+PLAN = Plan(gpu=_part(Plan.of(()).gpu), mig=_part(Plan.of(()).mig))
+
+# What is not among the readings: a test that needs it gives it.
+BARE = Unsupported("device")
 
 
 def make_gpu(index=0, uuid=None, **facts):
@@ -44,10 +53,12 @@ class Desk:
     Attributes:
         slots: what is enumerated.
         found: per uuid, what ``devices()`` answers; by default the GPU alone.
-        readings: per probe name, the outcome; or per (uuid, probe name).
+        readings: per probe name, the outcome; or per (uuid, probe name); others are ``BARE``.
         refusal: raised by ``start``; ``gone`` by ``gpus``.
         starts, stops: how often it was started and stopped.
+        sessions_open: how many were opened and not closed.
         reads: (uuid, probe name) of each read, in order.
+        mig_change_pending: uuids of the GPUs that a reset gives another MIG mode.
         gates: by place, what calls there wait for.
         inside: how many threads are inside a call; stuck: how many of them wait for a gate.
         misuse: what should never happen.
@@ -60,9 +71,11 @@ class Desk:
         self.refusal = None
         self.gone = None
         self.starts = self.stops = 0
+        self.sessions_open = 0
         self.reads = []
         self.misuse = []
         self.gates = {}
+        self.mig_change_pending = set()
         self.inside = 0
         self.stuck = 0
         self._lock = threading.Lock()
@@ -140,6 +153,11 @@ class DeskSession:
         self._desk = desk
         self._gpu = gpu
         self.closed = False
+        desk.sessions_open += 1
+
+    @property
+    def mig_change_pending(self):
+        return self._gpu.uuid in self._desk.mig_change_pending
 
     def devices(self):
         with self._desk.call(self._gpu.uuid):
@@ -149,9 +167,10 @@ class DeskSession:
         with self._desk.call(self._gpu.uuid):
             self._desk.reads.append((device.uuid, probe.name))
             answers = self._desk.readings
-            return answers.get((device.uuid, probe.name), answers[probe.name])
+            return answers.get((device.uuid, probe.name), answers.get(probe.name, BARE))
 
     def close(self):
+        self._desk.sessions_open -= 1
         self.closed = True
 
 

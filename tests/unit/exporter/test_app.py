@@ -11,8 +11,12 @@ from exporter.app import exporting
 from exporter.nvml.protocol import DriverUnavailableError, Failed, Lost, Value
 from exporter.settings import ExporterSettings
 from exporter.tenants.protocol import Allocation, RefusedError
-from slicewatch.catalog.readings import Temperature
+from exporter.tenants.simulated import SimulatedProcesses
+from simulator.fleet import Fleet
+from slicewatch.catalog import CATALOG
+from slicewatch.catalog.readings.power import Temperature
 from slicewatch.service.server import Address
+from tests.unit.exporter.desk import until
 
 SETTINGS = ExporterSettings(
     listen=Address("127.0.0.1", 0), tick_seconds=0.05, window_seconds=0.5, stale_seconds=1.0,
@@ -31,6 +35,9 @@ class Kubelet:
         if self.refuses:
             raise RefusedError("told to refuse")
         return self.allocations
+
+    async def offers(self):
+        return ()
 
 
 class Client:
@@ -61,10 +68,16 @@ def series(samples, name, **labels):
     return found[0] if len(found) == 1 else None
 
 
+def nobody():
+    """Return processes of a node on which none runs."""
+    fleet = Fleet.load("nodes: [{name: n, gpus: [{model: T4}]}]")
+    return SimulatedProcesses(fleet.node("n"))
+
+
 @asynccontextmanager
 async def running(nvml, kubelet=None):
     async with (
-        exporting(SETTINGS, nvml, kubelet) as address,
+        exporting(SETTINGS, nvml, kubelet, nobody()) as address,
         aiohttp.ClientSession() as session,
     ):
         yield Client(session, address)
@@ -75,10 +88,13 @@ async def test_a_driver_that_works_is_up_and_no_probe_fails(desk, gpu):
     async with running(desk(gpu())) as client:
         samples = await client.until("gpu_up", 1, gpu="0")
         assert series(samples, "slicewatch_driver_up", reason="") == 1
+        versions = {"driver": "580.95.05", "nvml": "13.580.95.05", "cuda": "13.0"}
+        assert series(samples, "slicewatch_driver_info", **versions) == 1
         success = {
             s.labels["probe"]: s.value for s in samples if s.name == "slicewatch_probe_success"
         }
-        assert success == dict.fromkeys((*desk().readings, "devices"), 1)
+        names = [probe.name for probe in CATALOG.probes()]
+        assert success == dict.fromkeys((*names, "devices"), 1)
         spent = [s for s in samples if s.name == "slicewatch_probe_duration_seconds_total"]
         assert len(spent) == len(success)
 
@@ -112,15 +128,27 @@ async def test_rejected_readings_are_counted(desk, gpu):
 
 
 async def test_without_a_driver_it_serves_and_says_why(desk, gpu):
+    """dcgm-exporter #450: without the library of the driver it crashed."""
     nvml = desk(gpu())
     nvml.refusal = DriverUnavailableError("no_driver", "the NVIDIA driver is not loaded")
     async with running(nvml) as client:
         samples = await client.until("slicewatch_driver_up", 0, reason="no_driver")
+        assert series(samples, "slicewatch_driver_info") is None
         assert series(samples, "gpu_up") is None
         assert (await client.get("/readyz"))[0] == 200
         nvml.refusal = None
         samples = await client.until("gpu_up", 1, gpu="0")
         assert series(samples, "slicewatch_driver_up", reason="") == 1
+
+
+async def test_the_versions_of_a_driver_that_went_away_are_withdrawn(desk, gpu):
+    nvml = desk(gpu())
+    async with running(nvml) as client:
+        await client.until("slicewatch_driver_info", 1, driver="580.95.05")
+        nvml.refusal = DriverUnavailableError("no_driver", "the NVIDIA driver is not loaded")
+        nvml.found["GPU-0"] = Failed("DRIVER_NOT_LOADED", reinitialise=True)
+        samples = await client.until("slicewatch_driver_up", 0, reason="no_driver")
+        assert series(samples, "slicewatch_driver_info") is None
 
 
 async def test_tenants_are_shown_with_the_age_of_the_kubelets_answer(desk, gpu):
@@ -143,7 +171,22 @@ async def test_before_the_kubelet_ever_answered_the_age_is_absent_and_not_0(desk
         assert series(samples, "slicewatch_tenants_age_seconds") is None
 
 
+async def test_scrapes_are_answered_while_every_gpu_hangs(desk, gpu):
+    """dcgm-exporter #625, #607, #372: a scrape waited for what it collected, and timed out."""
+    nvml = desk(gpu(0), gpu(1))
+    async with running(nvml) as client:
+        await client.until("gpu_up", 1, gpu="1")
+        gates = [nvml.hang("GPU-0"), nvml.hang("GPU-1")]
+        await until(lambda: nvml.stuck == 2)
+        samples = await client.until("gpu_up", 0, gpu="0")
+        assert series(samples, "gpu_power_usage_watts", gpu="0") is None
+        for gate in gates:
+            gate.set()
+        await client.until("gpu_up", 1, gpu="0")
+
+
 async def test_when_ticks_stop_it_is_unready_and_the_snapshots_age_grows(desk, gpu, monkeypatch):
+    """gpu-monitoring-tools #188: values stood still, and health was said to be good."""
     stuck = asyncio.Event()
     async with running(desk(gpu())) as client:
         await client.until("gpu_up", 1, gpu="0")
@@ -170,9 +213,9 @@ async def test_a_fault_of_ours_ends_the_process_instead_of_leaving_it_half_alive
     async def run_until_it_ends():
         async with running(nvml) as client:
             await client.until("gpu_up", 1, gpu="0")
-            del nvml.readings["power"]
+            nvml.readings["power"] = Value("no power")
             await asyncio.Event().wait()
 
     with pytest.raises(ExceptionGroup) as raised:
         await asyncio.wait_for(run_until_it_ends(), 15)
-    assert raised.group_contains(KeyError, match="power")
+    assert raised.group_contains(AttributeError, match="draw_milliwatts")

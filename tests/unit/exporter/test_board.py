@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from exporter.measure.attribution import Uses
 from exporter.measure.board import Board
-from exporter.measure.plan import Plan
 from exporter.nvml.protocol import Failed, Lost, Slot, Unsupported, Value
 from exporter.nvml.reader import Cycle
 from exporter.tenants.tenants import Holders
-from slicewatch.catalog.readings import Power, Utilization
+from slicewatch.catalog.readings.power import Power
+from slicewatch.catalog.readings.utilization import Utilization
 from slicewatch.wire.layout import Tenant
 from slicewatch.wire.snapshot import check_shape
-from tests.unit.exporter.desk import READINGS, make_gpu, make_mig
+from tests.unit.exporter.desk import PLAN, READINGS, make_gpu, make_mig
 
-PLAN = Plan.of_catalog()
 STALE = 5.0
 
 
@@ -40,23 +40,34 @@ class Table:
 
     def cycle(self, *devices, **changed):
         """Return a pass that read all of these devices, the first of which is the GPU."""
-        outcomes = {name: Value(reading) for name, reading in self.readings.items()}
-        if devices[0].mig_enabled:
-            outcomes["utilization"] = Unsupported("mig_enabled")
-        outcomes |= changed
         readings = tuple(
-            tuple(outcomes[probe.name] for probe in PLAN.of(device).probes) for device in devices
+            tuple(self._outcomes(device, changed)[p.name] for p in PLAN.of_device(device).probes)
+            for device in devices
         )
         return Cycle(
-            gpu=devices[0], devices=Value(devices), readings=readings, at=self.now, spent={}
+            gpu=devices[0],
+            plan=PLAN,
+            devices=Value(devices),
+            readings=readings,
+            at=self.now,
+            spent={},
         )
 
+    def _outcomes(self, device, changed):
+        outcomes = {name: Value(reading) for name, reading in self.readings.items()}
+        if device.mig_enabled or device.is_mig:
+            reason = "mig_instance" if device.is_mig else "mig_enabled"
+            outcomes["utilization"] = Unsupported(reason)
+        return outcomes | changed
+
     def failed(self, gpu, outcome):
-        return Cycle(gpu=gpu, devices=outcome, at=self.now, spent={})
+        return Cycle(gpu=gpu, plan=PLAN, devices=outcome, at=self.now, spent={})
 
     def tick(self, *cycles):
         self.board.merge(cycles, self.now)
-        layout, snapshot = self.board.publish(self.now, self.holders)
+        layout, snapshot = self.board.publish(
+            self.now, self.holders, Uses(tenants=self.holders.tenants)
+        )
         check_shape(layout, snapshot)
         self.now += 1
         return layout, snapshot
@@ -124,7 +135,7 @@ def test_a_lost_gpu_is_down_without_values_and_the_others_are_not(table):
     assert snapshot.ages == [1, 0]
     for columns in (snapshot.values, snapshot.means, snapshot.peaks):
         assert all(column[0] is None for column in columns.values())
-        assert all(column[1] is not None for column in columns.values())
+        assert all(columns[name][1] is not None for name in columns.keys() & PLAN.metrics)
     assert table.board.silent(table.now) == {one: "gpu_is_lost"}
 
 
@@ -186,7 +197,7 @@ def test_what_a_gpu_cannot_report_has_its_reason_in_the_layout(table):
     layout, _ = table.tick(table.cycle(whole, part), table.cycle(plain, energy=no))
     assert layout.support == {
         "gpu_utilization": ("mig_enabled", "mig_instance", None),
-        "gpu_busy_seconds_total": ("mig_enabled", None, None),
+        "gpu_busy_seconds_total": ("mig_enabled", "mig_instance", None),
         "gpu_energy_joules_total": (None, None, "permission"),
         "gpu_power_usage_watts": (None, "mig_instance", None),
     }

@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import hashlib
 import socket
 from contextlib import asynccontextmanager
 
@@ -11,6 +12,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as read_text
 
 from exporter import endpoints
+from exporter.access import SnapshotAccess
 from exporter.endpoints import Endpoints, takes_gzip
 from exporter.publication import Publication
 from slicewatch.catalog import CATALOG, own
@@ -22,6 +24,8 @@ from slicewatch.wire.snapshot import Snapshot, decode
 from tests.unit.exporter.desk import until
 
 TEXT = "text/plain;version=0.0.4"
+# What the kernel takes of a page that nobody reads is far less.
+MORE_THAN_BUFFERS = b"# x\n" * 5_000_000
 OPEN = "application/openmetrics-text;version=1.0.0"
 
 
@@ -64,12 +68,12 @@ class Site:
 
 
 @asynccontextmanager
-async def running(ready=None):
+async def running(ready=None, **options):
     metrics = OwnMetrics(own.EXPORTER)
     publication = Publication(
         CATALOG.metrics, lambda form: metrics.render(open_metrics=form is Format.OPEN_METRICS)
     )
-    made = Endpoints(publication, "node<1>", ready or {})
+    made = Endpoints(publication, "node<1>", ready or {}, **options)
     async with (
         serving(made.application(), Address("127.0.0.1", 0)) as address,
         aiohttp.ClientSession(auto_decompress=False) as client,
@@ -171,6 +175,62 @@ async def test_readiness_says_what_is_wrong():
             assert "[-]snapshots last snapshot is 99 s old" in await response.text()
         async with site.get("/livez") as response:
             assert response.status == 200
+
+
+@asynccontextmanager
+async def stuck(site, path):
+    """Ask for something big and take none of it; yield the socket."""
+    host, port = site.url.removeprefix("http://").split(":")
+    with socket.socket() as reader:
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        reader.setblocking(False)
+        loop = asyncio.get_running_loop()
+        await loop.sock_connect(reader, (host, int(port)))
+        await loop.sock_sendall(reader, f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        yield reader
+
+
+async def test_a_scraper_that_takes_nothing_is_cut_off_after_a_patience(site, monkeypatch):
+    monkeypatch.setattr(endpoints, "SCRAPER_PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr(site.publication, "exposition", lambda *_, **__: MORE_THAN_BUFFERS)
+    async with stuck(site, "/metrics"):
+        await until(lambda: site.endpoints._scrapes == 1)
+        await until(lambda: site.endpoints._scrapes == 0)
+    async with site.get("/metrics") as response:
+        assert response.status == 200
+        assert await response.read() == MORE_THAN_BUFFERS
+
+
+async def test_further_scrapes_than_a_server_can_answer_are_told_to_come_again(site, monkeypatch):
+    """dcgm-exporter #599: what it cannot answer piles up."""
+    monkeypatch.setattr(endpoints, "MOST_SCRAPES", 2)
+    monkeypatch.setattr(site.publication, "exposition", lambda *_, **__: MORE_THAN_BUFFERS)
+    async with stuck(site, "/metrics"), stuck(site, "/metrics"):
+        await until(lambda: site.endpoints._scrapes == 2)
+        async with site.get("/metrics") as response:
+            assert response.status == 503
+            assert response.headers["Retry-After"] == "1"
+            assert "2 scrapes are being answered" in await response.text()
+        async with site.get("/livez") as response:
+            assert response.status == 200
+    await until(lambda: site.endpoints._scrapes == 0)
+    async with site.get("/metrics") as response:
+        assert response.status == 200
+
+
+async def test_only_snapshots_are_kept_from_who_has_no_token():
+    access = SnapshotAccess(tokens=frozenset({hashlib.sha256(b"word").digest()}))
+    async with running(snapshot_access=access) as site:
+        site.publish()
+        for path in ("/", "/metrics", "/livez", "/readyz"):
+            async with site.get(path) as response:
+                assert response.status == 200
+        for path in ("/snapshot", "/snapshot?watch=true"):
+            async with site.get(path) as response:
+                assert response.status == 401
+            async with site.get(path, Authorization="Bearer word") as response:
+                assert response.status == 200
+                assert decode(await response.content.readline()).snapshot.sequence == 1
 
 
 async def test_a_stream_sends_the_layout_once_and_again_when_it_changes(site):

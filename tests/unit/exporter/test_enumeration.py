@@ -2,6 +2,7 @@
 
 from exporter.nvml.enumeration import HANGS, Enumeration
 from exporter.nvml.protocol import Lost, Slot, Value
+from tests.unit.exporter.office import NO_DRIVER
 
 
 def test_every_index_has_its_slot_in_order(desk, gpu):
@@ -28,3 +29,45 @@ def test_one_that_hangs_holds_up_no_other(desk, gpu):
     for thread in enumeration._threads:
         thread.join(10)
     assert not enumeration.hangs
+
+
+def counted_again(enumeration):
+    enumeration.count_again()
+    enumeration.join()
+    return enumeration.outdated
+
+
+def test_a_gpu_more_or_less_than_at_the_start_is_noticed(desk, gpu):
+    made = desk(gpu(0), gpu(1))
+    made.start()
+    enumeration = Enumeration(made)
+    before = enumeration.slots()
+    assert not counted_again(enumeration)
+    made.slots = (*before, Slot(index=2, gpu=Value(gpu(2))))
+    assert counted_again(enumeration)
+    made.slots = before
+    assert not counted_again(enumeration)
+    made.slots = before[:1]
+    assert counted_again(enumeration)
+
+
+def test_a_driver_that_is_gone_says_nothing_about_the_number(desk, gpu):
+    made = desk(gpu(0))
+    made.start()
+    enumeration = Enumeration(made)
+    enumeration.slots()
+    made.gone = NO_DRIVER
+    assert not counted_again(enumeration)
+
+
+def test_while_one_hangs_nobody_counts(desk, gpu):
+    made = desk(gpu(0))
+    made.start()
+    gate = made.hang("identity 0")
+    enumeration = Enumeration(made)
+    enumeration.slots(0.05)
+    made.slots *= 2
+    enumeration.count_again()
+    gate.set()
+    enumeration.join()
+    assert not enumeration.outdated

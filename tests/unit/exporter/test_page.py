@@ -2,14 +2,17 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_open
 from prometheus_client.parser import text_string_to_metric_families as read_text
 
 from exporter.measure.plan import chosen
-from exporter.page import device_columns, page_of
+from exporter.page import columns_of, page_of
 from slicewatch.catalog import CATALOG
-from slicewatch.service.exposition import Format
+from slicewatch.service.exposition import Format, by_family
 from slicewatch.wire.layout import Device, Layout, Tenant
 from slicewatch.wire.snapshot import Snapshot
 
@@ -56,8 +59,8 @@ SNAPSHOT = Snapshot(
 )  # fmt: skip
 
 
-def rendered(form, metrics=CATALOG.metrics):
-    return page_of(LAYOUT, metrics).render(device_columns(SNAPSHOT), form).decode()
+def rendered(form, metrics=CATALOG.metrics, layout=LAYOUT):
+    return page_of(layout, metrics).render(by_family(columns_of(SNAPSHOT, 0.0)), form)
 
 
 def parsed(form, text):
@@ -110,12 +113,36 @@ def test_a_device_value_is_not_multiplied_over_its_tenants():
     }  # fmt: skip
 
 
+@given(st.text() | st.just("clocks_event_reasons_counters.sync_boost [us]"))
+def test_the_driver_names_no_family(text):
+    """nvidia_gpu_exporter #316, #339, #389: a field of a new driver was no valid name, and fatal."""
+    odd = msgspec.structs.replace(WHOLE, model=text, serial=text, board=text, vbios=text)
+    part = msgspec.structs.replace(PART, model=text, profile=text)
+    layout = msgspec.structs.replace(LAYOUT, driver=text, devices=(odd, part, PLAIN, UNKNOWN))
+    for form in Format:
+        names = {s.name for s in parsed(form, rendered(form))}
+        assert {s.name for s in parsed(form, rendered(form, layout=layout))} == names
+
+
+def test_a_device_has_the_same_series_whoever_holds_it():
+    """dcgm-exporter #428: each pod that came or went ended a series and began another."""
+
+    def series(layout):
+        samples = parsed(Format.TEXT, rendered(Format.TEXT, layout=layout))
+        return {
+            (s.name, *sorted(s.labels.items())) for s in samples if s.name != "gpu_tenant_info"
+        }
+
+    alone = msgspec.structs.replace(LAYOUT, tenants=())
+    assert series(alone) == series(LAYOUT) != set()
+
+
 def test_families_that_were_not_chosen_are_missing_and_the_core_is_not():
     metrics = chosen(CATALOG.metrics, ("gpu_temperature_celsius",))
     names = {s.name for s in parsed(Format.TEXT, rendered(Format.TEXT, metrics))}
     assert names == {
         "gpu_temperature_celsius", "gpu_up", "gpu_info", "gpu_mig_info", "gpu_metric_supported",
-        "gpu_tenant_info",
+        "gpu_tenant_info", "gpu_reading_age_seconds",
     }  # fmt: skip
 
 
@@ -123,4 +150,4 @@ def test_a_page_without_devices_is_empty():
     layout = Layout(run="r", number=1, node="n", window_seconds=15, devices=())
     snapshot = Snapshot(run="r", layout=1, sequence=1, up=[], ages=[], values={})
     page = page_of(layout, CATALOG.metrics)
-    assert page.render(device_columns(snapshot), Format.TEXT) == b""
+    assert page.render(by_family(columns_of(snapshot, 0.0)), Format.TEXT) == ""

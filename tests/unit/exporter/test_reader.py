@@ -9,13 +9,15 @@ from exporter.nvml.protocol import Failed, Lost, Unsupported, Value
 from exporter.nvml.reader import ASK_AGAIN_SECONDS, Reader
 from slicewatch.catalog.memory import MEMORY
 from slicewatch.catalog.power import POWER
+from tests.unit.exporter.desk import PLAN
 
-PLAN = Plan.of_catalog()
 PROBES = [probe.name for probe in PLAN.gpu.probes]
 
 
 class Session:
     """Answers from a table, and moves the clock as it is told."""
+
+    mig_change_pending = False
 
     def __init__(self, devices, answer):
         self.answers = {"devices": Value(devices)}
@@ -49,10 +51,11 @@ def test_a_pass_resolves_the_devices_first_and_then_reads_the_plan_of_each(make,
     session, reader = make((whole, one))
     cycle = reader.attempt()
     assert session.asked == [
-        "devices", *((whole.uuid, name) for name in PROBES), (one.uuid, "memory"),
+        "devices", *((whole.uuid, name) for name in PROBES),
+        *((one.uuid, probe.name) for probe in PLAN.mig.probes),
     ]  # fmt: skip
     assert cycle.devices == Value((whole, one))
-    assert [len(outcomes) for outcomes in cycle.readings] == [len(PROBES), 1]
+    assert [len(outcomes) for outcomes in cycle.readings] == [len(PROBES), len(PLAN.mig.probes)]
     assert cycle.failed == frozenset()
 
 

@@ -6,12 +6,14 @@ from itertools import count
 
 import pytest
 
+from exporter.measure.plan import Plan
 from exporter.nvml.protocol import Value
 from exporter.nvml.reader import Cycle
 from exporter.nvml.relay import PATIENCE_SECONDS, Relay
 from exporter.nvml.threads import Threads
 from slicewatch.wire.layout import Device
 
+PLAN = Plan.of(())
 TOO_LONG = PATIENCE_SECONDS + 0.001
 
 
@@ -27,7 +29,7 @@ class Runner:
 
 def cycle(name):
     gpu = Device(uuid=name, gpu=0, model="m")
-    return Cycle(gpu=gpu, devices=Value((gpu,)), at=0.0, spent={})
+    return Cycle(gpu=gpu, plan=PLAN, devices=Value((gpu,)), at=0.0, spent={})
 
 
 class Stage:
@@ -126,6 +128,7 @@ def test_one_that_hangs_gets_no_second_turn_and_holds_up_no_later_pass(stage, ha
 
 
 def test_one_that_comes_back_late_takes_part_in_the_next_pass_and_its_reading_counts(stage, hand):
+    """device-metrics-exporter #565: where reading all GPUs took too long, none had a value."""
     stage.start()
     hand.now += TOO_LONG
     stage.relay.overtake()

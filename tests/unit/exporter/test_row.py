@@ -7,9 +7,11 @@ from exporter.measure.plan import Plan
 from exporter.measure.row import METRICS, WINDOWED, Row, fillings
 from exporter.measure.windows import Windows
 from exporter.nvml.protocol import Failed, Unsupported, Value
-from slicewatch.catalog.readings import Energy, Memory, Power, Temperature, Utilization
+from slicewatch.catalog.readings.memory import Memory
+from slicewatch.catalog.readings.power import Energy, Power, Temperature
+from slicewatch.catalog.readings.utilization import Utilization
 
-PLAN = Plan.of_catalog().gpu
+PLAN = Plan.of(()).gpu
 PROBES = [probe.name for probe in PLAN.probes]
 COLUMN = {metric.name: column for column, metric in enumerate(METRICS)}
 SERIES = {metric.name: series for series, metric in enumerate(WINDOWED)}
@@ -147,7 +149,13 @@ def test_a_reason_is_said_to_change_once_and_goes_when_the_read_works(bench):
         (
             "memory",
             Memory(total_bytes=10, free_bytes=5, used_bytes=11, reserved_bytes=0),
-            ["gpu_memory_used_bytes", "gpu_memory_total_bytes", "gpu_memory_utilization"],
+            [
+                "gpu_memory_used_bytes",
+                "gpu_memory_total_bytes",
+                "gpu_memory_utilization",
+                "gpu_memory_free_bytes",
+                "gpu_memory_reserved_bytes",
+            ],
         ),
         (
             "utilization",

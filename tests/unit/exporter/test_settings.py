@@ -5,10 +5,16 @@ import subprocess
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from exporter.measure.plan import chosen
 from exporter.settings import ExporterSettings
+from slicewatch.catalog import CATALOG
 from slicewatch.service.settings import SettingsError, load
 
+NAMES = sorted(metric.name for metric in CATALOG)
+OTHERS_NAMES = ["DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_SM_ACTIVE", "# Clocks", "gpu_*", "[a-", ""]
 USERS_FILE = {
     "metrics": [
         "gpu_utilization", "gpu_memory_utilization", "gpu_memory_used_bytes",
@@ -65,11 +71,35 @@ def test_a_fault_names_the_setting_and_what_to_do(values, fault):
     assert fault in found
 
 
+@pytest.mark.parametrize("name", ["exporter.yaml", "gpu-metrics.yml"])
+def test_comments_are_no_settings(tmp_path, name):
+    """dcgm-exporter #118: with a comment in it the whole list of metrics was ignored."""
+    path = tmp_path / name
+    path.write_text("# ours\nmetrics:  # few\n  # core\n  - gpu_up  # and\n#\n  - gpu_energy*\n")
+    settings = load(ExporterSettings, ["--config", str(path)], {})
+    assert settings.metrics == ("gpu_up", "gpu_energy*")
+
+
+@given(st.lists(st.sampled_from(NAMES) | st.sampled_from(OTHERS_NAMES) | st.text(), max_size=9))
+def test_any_list_of_metrics_is_a_choice_or_a_fault_that_says_what_to_do(names):
+    """dcgm-exporter #318, #412, #447, #450: it crashed on rows that it could not serve."""
+    try:
+        settings = ExporterSettings(metrics=tuple(names))
+    except SettingsError as error:
+        (fault,) = error.faults
+        assert fault.startswith("metrics: no metric is called ")
+        assert not set(names) <= set(NAMES)
+    else:
+        shown = {metric.name for metric in chosen(CATALOG.metrics, settings.metrics)}
+        assert shown >= set(names) & set(NAMES)
+
+
 def test_all_faults_are_reported_together():
     assert len(faults_of(tick_seconds=0.01, log_level="x", labels={"uuid": "1"})) == 3
 
 
 def test_the_node_is_the_host_where_none_is_named():
+    """dcgm-exporter #572: every node was called localhost."""
     assert ExporterSettings().node
     assert ExporterSettings(node_name="n1").node == "n1"
 

@@ -1,77 +1,17 @@
 """Start, new start, hang and end of a driver, with real threads and deadlines instead of sleeps."""
 
 import asyncio
-import threading
 
 import pytest
 
-from exporter.measure.plan import Plan
 from exporter.nvml import supervisor as supervision
 from exporter.nvml.enumeration import Enumeration
+from exporter.nvml.life import COUNT_SECONDS
 from exporter.nvml.protocol import DriverUnavailableError, Failed, Lost, Slot, Value
-from exporter.nvml.relay import PATIENCE_SECONDS
-from exporter.nvml.supervisor import HANG_SECONDS, Supervisor
+from exporter.nvml.restarts import FIRST_PAUSE_FOR_LOST_SECONDS
+from exporter.nvml.supervisor import HANG_SECONDS
 from tests.unit.exporter.desk import until
-
-PATIENCE = 10.0
-NO_DRIVER = DriverUnavailableError("no_driver", "the NVIDIA driver is not loaded")
-
-
-class Office:
-    """A supervisor on a hand-moved clock, and what it told."""
-
-    def __init__(self, desk, hand):
-        self.desk = desk
-        self.hand = hand
-        self.began = []
-        self.ended = []
-        self.supervisor = Supervisor(
-            desk,
-            Plan.of_catalog(),
-            begin=lambda driver, slots: self.began.append((driver.driver, len(slots))),
-            end=self.ended.append,
-            clock=hand,
-        )
-
-    async def pass_all(self, patience=PATIENCE):
-        """Make a pass; a tick goes by."""
-        async with asyncio.timeout(PATIENCE):
-            cycles = await self.supervisor.pass_all(patience)
-        self.hand.now += 1
-        return {cycle.gpu.uuid: cycle.devices for cycle in cycles}
-
-    async def pass_with_one_that_hangs(self):
-        """Make a pass: the clock moves once one hangs, and again once the others are done."""
-        relay = self.supervisor._relay
-        async with asyncio.TaskGroup() as group:
-            task = group.create_task(self.pass_all(patience=0.3))
-            await until(lambda: self.desk.stuck)
-            self.hand.now += 2 * PATIENCE_SECONDS
-            await until(lambda: relay.running() and relay._holder is None)
-            self.hand.now += 0.3
-        return task.result()
-
-
-def driver_threads():
-    return [thread for thread in threading.enumerate() if thread.name in {"nvml", "gpu-identity"}]
-
-
-@pytest.fixture
-async def offices(hand):
-    """Make offices; at the end close them all, and see that nothing was torn or left behind."""
-    made = []
-
-    def make(desk):
-        made.append(Office(desk, hand))
-        return made[-1]
-
-    yield make
-    for office in made:
-        for gate in office.desk.gates.values():
-            gate.set()
-        await office.supervisor.close()
-        assert office.desk.misuse == []
-    await until(lambda: not driver_threads())
+from tests.unit.exporter.office import NO_DRIVER, PATIENCE, driver_threads
 
 
 async def test_the_first_pass_starts_the_driver_and_reads_every_gpu(offices, desk, gpu):
@@ -82,6 +22,13 @@ async def test_the_first_pass_starts_the_driver_and_reads_every_gpu(offices, des
     assert office.supervisor.down_reason == ""
     assert set(await office.pass_all()) == {"GPU-0", "GPU-1"}
     assert office.desk.starts == 1
+
+
+async def test_every_gpu_of_a_large_node_is_read_in_every_pass(offices, desk, gpu):
+    """dcgm-exporter #250: on a node with eight GPUs some were missing."""
+    office = offices(desk(*map(gpu, range(8))))
+    for _ in range(20):
+        assert set(await office.pass_all()) == {f"GPU-{index}" for index in range(8)}
 
 
 async def test_a_driver_that_takes_long_to_start_holds_up_nobody(offices, desk, gpu):
@@ -107,7 +54,7 @@ async def test_a_gpu_that_hangs_before_it_is_known_costs_itself_alone(
         assert set(await office.pass_all()) == {"GPU-0", "GPU-2"}
     assert office.desk.starts == 1
     gate.set()
-    await until(lambda: not office.supervisor._enumeration.hangs)
+    await until(lambda: not office.supervisor._life.is_identifying)
     assert set(await office.pass_all()) == {"GPU-0", "GPU-1", "GPU-2"}
     assert office.desk.starts == 2
 
@@ -213,6 +160,49 @@ async def test_a_node_without_gpus_is_asked_again(offices, desk, gpu):
     assert set(found) == {"GPU-0"}
 
 
+async def test_a_gpu_that_is_plugged_in_is_found_without_anything_failing(offices, desk, gpu):
+    office = offices(desk(gpu(0)))
+    await office.pass_all()
+    office.desk.slots += (Slot(index=1, gpu=Value(gpu(1))),)
+    ticks = int(COUNT_SECONDS + FIRST_PAUSE_FOR_LOST_SECONDS) + 3
+    seen = [set(await office.pass_all()) for _ in range(ticks)]
+    assert all("GPU-0" in found for found in seen)
+    assert seen[-1] == {"GPU-0", "GPU-1"}
+    assert (office.desk.starts, office.desk.stops) == (2, 1)
+
+
+async def test_a_driver_that_answers_nothing_for_three_passes_is_read_again(offices, desk, gpu):
+    """nvidia_gpu_exporter #65: it never recovered from its first failure."""
+    office = offices(desk(gpu(0), gpu(1)))
+    await office.pass_all()
+    gone = Failed("UNINITIALIZED", reinitialise=True)
+    office.desk.found = {"GPU-0": gone, "GPU-1": gone}
+    for _ in range(3):
+        await office.pass_all()
+    office.desk.found = {}
+    for _ in range(4):
+        found = await office.pass_all()
+    assert found == {"GPU-0": Value((gpu(0),)), "GPU-1": Value((gpu(1),))}
+    assert office.supervisor.down_reason == ""
+
+
+async def test_a_new_start_that_hangs_holds_up_nobody_and_is_taken_when_it_is_over(
+    offices, desk, gpu
+):
+    office = offices(desk(gpu(0), gpu(1)))
+    await office.pass_all()
+    office.desk.found = {"GPU-0": Failed("UNINITIALIZED", reinitialise=True)}
+    await office.pass_all()
+    gate = office.desk.hang("start")
+    for _ in range(10):
+        assert await office.pass_all(0.01) == {}
+        assert office.supervisor.down_reason == "starting"
+    office.desk.found = {}
+    gate.set()
+    assert set(await office.pass_all()) == {"GPU-0", "GPU-1"}
+    assert (office.desk.starts, office.desk.stops) == (2, 1)
+
+
 async def test_a_gpu_that_hangs_costs_itself_alone(offices, desk, gpu):
     office = offices(desk(gpu(0), gpu(1), gpu(2)))
     await office.pass_all()
@@ -292,8 +282,8 @@ async def test_a_fault_of_ours_in_a_pass_ends_the_pass_with_its_error(offices, d
     """A thread that died in silence would look like a GPU that hangs for ever."""
     office = offices(desk(gpu()))
     await office.pass_all()
-    del office.desk.readings["power"]
-    with pytest.raises(KeyError, match="power"):
+    office.desk.readings = None
+    with pytest.raises(AttributeError, match="get"):
         await office.pass_all()
 
 
@@ -309,11 +299,12 @@ async def test_closing_stops_nvml_after_the_last_pass(offices, desk, gpu):
     await office.pass_all()
     await office.supervisor.close()
     assert office.desk.stops == 1
-    assert driver_threads() == []
+    await until(lambda: not driver_threads())
 
 
 @pytest.mark.parametrize("place", ["start", "GPU-0", "stop"])
 async def test_closing_does_not_wait_for_a_call_that_hangs(offices, desk, gpu, place, monkeypatch):
+    """dcgm-exporter #606: a stop that hung until the process was killed."""
     monkeypatch.setattr(supervision, "CLOSE_SECONDS", 0.05)
     office = offices(desk(gpu(0), gpu(1)))
     if place == "start":

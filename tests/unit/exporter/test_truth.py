@@ -9,11 +9,15 @@ from statistics import fmean
 
 import pytest
 
+from exporter.measure.attribution import Attribution
 from exporter.measure.board import Board
+from exporter.measure.event_counts import EventCounts
 from exporter.measure.plan import Plan
+from exporter.nvml.event_log import EventLog
 from exporter.nvml.simulated import SimulatedNvml
 from exporter.nvml.supervisor import Supervisor
 from exporter.publication import Publication
+from exporter.tenants.simulated import SimulatedProcesses
 from exporter.tenants.tenants import TenantMap
 from exporter.ticker import Ticker
 from simulator.fleet import Fleet
@@ -63,13 +67,18 @@ class Node:
         )  # fmt: skip
         self.supervisor = Supervisor(
             SimulatedNvml(self.fleet.node("n")),
-            Plan.of_catalog(),
+            Plan.of(()),
             begin=lambda driver, slots: board.begin(driver.driver, slots, self._now()),
             end=board.end,
             clock=self._now,
         )
         self.ticker = Ticker(
             supervisor=self.supervisor, board=board, tenants=TenantMap(),
+            event_counts=EventCounts(EventLog(), lambda _: None),
+            attribution=Attribution(
+                SimulatedProcesses(self.fleet.node("n")), window_seconds=60,
+                short_window_seconds=WINDOW, reject=self.rejected.append,
+            ),
             publication=self.publication, own_metrics=metrics, tick_seconds=1, clock=self._now,
         )  # fmt: skip
 
