@@ -7,8 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from adapter.cluster.workloads import Workload, workload
 from slicewatch.kube.objects import Pod
+from slicewatch.kube.workloads import Workload, workload
 from slicewatch.wire.layout import Layout, Tenant
 
 PodKey = tuple[str, str]
@@ -39,12 +39,13 @@ class Allocation:
     Attributes:
         holders: by device row.
         workloads: by device row, how many of its holders are of each known workload.
-        hosts: by device row, the tenant rows of processes outside any container.
+        guests: by device row, the tenant rows of those who work on it without holding it:
+            processes outside any pod, and containers that were not given the device.
     """
 
     def __init__(self, layout: Layout, pods: Mapping[PodKey, Pod]) -> None:
         self.layout = layout
-        self.hosts: list[list[int]] = [[] for _ in layout.devices]
+        self.guests: list[list[int]] = [[] for _ in layout.devices]
         self.holders: list[list[Holder]] = [[] for _ in layout.devices]
         self.workloads: list[Counter[Workload | None]] = [Counter() for _ in layout.devices]
         self._held: dict[tuple[int, PodKey], list[Holder]] = defaultdict(list)
@@ -82,9 +83,9 @@ class Allocation:
         devices = {device.uuid: row for row, device in enumerate(self.layout.devices)}
         for (uuid, key, container), rows in containers.items():
             device = devices.get(uuid)
-            if key == ("", ""):
+            if not any(self.layout.tenants[row].allocated for row in rows):
                 if device is not None:
-                    self.hosts[device] += rows
+                    self.guests[device] += rows
                 continue
             pod = pods.get(key)
             uid = next((u for r in rows if (u := self.layout.tenants[r].uid)), "")

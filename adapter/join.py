@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from adapter.allocation import Allocation, Holder, PodKey
-from adapter.cluster.workloads import Workload
 from adapter.outcome import Absence, Outcome, Part, Rule, Shares
 from slicewatch.catalog.model import Attribution, Combine, Label, Limits, Metric, Serve
+from slicewatch.kube.workloads import Workload
 from slicewatch.wire.layout import Device, Layout
 from slicewatch.wire.snapshot import Column, Snapshot
 
@@ -222,7 +222,7 @@ class Join:
             return None
         holders = self.allocation.holders[row]
         values = [_first(column, holder.rows) for holder in holders]
-        values += [column[r] or 0.0 for r in self.allocation.hosts[row]]
+        values += [column[r] or 0.0 for r in self.allocation.guests[row]]
         known = [v for v in values if v is not None and _possible(v, BUSY_LIMITS)]
         if len(known) < len(values):
             return None

@@ -79,10 +79,18 @@ def mig(index: int, instance: int, *, node: str = "n1", profile: str = "1g.18gb"
 
 
 def tenant(
-    device: str, name: str, *, namespace: str = "ml", container: str = "main", **about: str
+    device: str,
+    name: str,
+    *,
+    namespace: str = "ml",
+    container: str = "main",
+    replica: str = "",
+    uid: str = "",
 ) -> Tenant:
     """Return a container that holds a device."""
-    return Tenant(device=device, namespace=namespace, pod=name, container=container, **about)
+    return Tenant(
+        device=device, namespace=namespace, pod=name, container=container, replica=replica, uid=uid
+    )
 
 
 def layout(

@@ -94,6 +94,6 @@ def _series(pod: Pod | None) -> dict[_Series, int]:
 def _page(sums: Iterable[tuple[_Series, int]], form: Format) -> bytes:
     names = (Label.NAMESPACE, Label.RESOURCE, Label.PHASE)
     rows = [(labels_text(zip(names, series, strict=True)), float(n)) for series, n in sums]
-    family = Family.prepare(METRIC, [labels for labels, _ in rows])
+    family = Family(METRIC, [labels for labels, _ in rows])
     page = Page(families=(), constant=constant_text([(family, [value for _, value in rows])]))
-    return page.render({}, form)
+    return page.render({}, form).encode()

@@ -40,21 +40,34 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Tenant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A container that holds a device, or one replica of a shared one.
+    """A container that holds a device, or one replica of a shared one, or works on one.
 
     Attributes:
         device: uuid of the device.
+        namespace, pod, container: all empty for the processes outside of any pod.
+        allocated: the kubelet says that it holds the device; if not, its processes were seen.
         uid: the pod's, where it is known (the kubelet's PodResources does not contain it).
         replica: what the device plugin appended for a shared device, for example ``3``.
+        claim, claim_namespace: the resource claim through which it holds the device; empty for a
+            device plugin's.
+        labels: those of the pod that the exporter was asked for.
+        workload_kind, workload: what owns the pod, if the exporter was asked for it: a
+            ``Deployment`` rather than one of its ReplicaSets, the ``Pod`` itself without an owner.
     """
 
     device: str
     namespace: str
     pod: str
     container: str
+    allocated: bool = True
     resource: str = ""
     replica: str = ""
     uid: str = ""
+    claim: str = ""
+    claim_namespace: str = ""
+    labels: dict[str, str] = {}
+    workload_kind: str = ""
+    workload: str = ""
 
 
 class Layout(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

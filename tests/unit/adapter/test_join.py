@@ -114,7 +114,7 @@ def test_the_inputs_of_the_share_are_kept_for_explanations() -> None:
 def test_processes_of_the_host_are_busy_but_hold_nothing() -> None:
     pods = [web("a"), other("b")]
     tenants = [fleet.tenant("GPU-n1-0", n) for n in "ab"]
-    tenants.append(Tenant(device="GPU-n1-0", namespace="", pod="", container=""))
+    tenants.append(Tenant(device="GPU-n1-0", namespace="", pod="", container="", allocated=False))
     layout = fleet.layout([fleet.gpu(0)], tenants)
     snapshot = fleet.snapshot(layout, tenant_values={BUSY: [0.2, 0.2, 0.2]}, shares="processes")
     shares = joined(layout, pods, snapshot).pod(("ml", "a"), UTILIZATION).parts[0].shares
@@ -246,12 +246,14 @@ def test_a_tenants_part_that_cannot_be_is_unknown() -> None:
 
 def test_thousands_of_tenants_are_assigned_in_a_time_that_grows_with_their_number() -> None:
     tenants = [fleet.tenant("GPU-n1-0", f"p{n}") for n in range(17_000)]
-    hosts = [Tenant(device="GPU-n1-0", namespace="", pod="", container="")] * 17_000
+    hosts = [
+        Tenant(device="GPU-n1-0", namespace="", pod="", container="", allocated=False)
+    ] * 17_000
     layout = fleet.layout([fleet.gpu(0)], [*tenants, *hosts])
     began = time.process_time()
     allocation = Allocation(layout, {})
     assert time.process_time() - began < 0.5
-    assert len(allocation.holders[0]) == len(allocation.hosts[0]) == 17_000
+    assert len(allocation.holders[0]) == len(allocation.guests[0]) == 17_000
 
 
 def test_the_pods_of_a_crowded_device_are_served_without_counting_the_crowd_for_each() -> None:

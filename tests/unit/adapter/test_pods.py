@@ -10,8 +10,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from adapter.api.label_selectors import parse
 from adapter.cluster.pods import Pods
 from adapter.cluster.requests import Requests, may_hold_gpu, of_pod
-from adapter.cluster.workloads import workload
 from slicewatch.kube.objects import Pod
+from slicewatch.kube.workloads import workload
 from slicewatch.service.exposition import Format
 from testbed import fleet
 
