@@ -12,6 +12,7 @@ NAMESPACE: Final = "slicewatch"
 SERVICE: Final = "slicewatch-adapter"
 SERVICE_HOST: Final = f"{SERVICE}.{NAMESPACE}.svc"
 ADAPTER_USER: Final = f"system:serviceaccount:{NAMESPACE}:{SERVICE}"
+EXPORTER_USER: Final = f"system:serviceaccount:{NAMESPACE}:slicewatch-exporter"
 WORKLOADS: Final = "ml"
 GPU: Final = "nvidia.com/gpu"
 
@@ -96,6 +97,27 @@ def rights() -> list[Manifest]:
             {"kind": "Role", "name": "extension-apiserver-authentication-reader"}, subject,
         ),
     ]  # fmt: skip
+
+
+def exporter_rights() -> list[Manifest]:
+    """Return what the exporter may do: read the pods and the resource slices."""
+    name = "slicewatch-exporter"
+    subject = {"kind": "User", "name": EXPORTER_USER, "apiGroup": "rbac.authorization.k8s.io"}
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": name},
+        "rules": [
+            {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]},
+            {
+                "apiGroups": ["resource.k8s.io"],
+                "resources": ["resourceslices"],
+                "verbs": ["list", "watch"],
+            },
+        ],
+    }
+    reference = {"kind": "ClusterRole", "name": name}
+    return [role, _binding("ClusterRoleBinding", name, None, reference, subject)]
 
 
 def _binding(

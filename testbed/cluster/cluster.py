@@ -135,9 +135,12 @@ class Cluster:
         Raises:
             ClusterError: it failed; with its standard error.
         """
+        return self._namespaces.run(self.kubectl_command(*arguments, as_user=as_user), stdin=stdin)
+
+    def kubectl_command(self, *arguments: str, as_user: str = _ADMIN) -> list[str]:
+        """Return the command of ``kubectl``, for ``popen`` where it is to go on running."""
         program = str(binaries.binary("kubectl"))
-        command = [program, f"--kubeconfig={self.kubeconfig(as_user)}", *arguments]
-        return self._namespaces.run(command, stdin=stdin)
+        return [program, f"--kubeconfig={self.kubeconfig(as_user)}", *arguments]
 
     def get(self, *arguments: str) -> dict[str, Any]:
         """Return the object or list that ``kubectl get`` finds."""
@@ -203,6 +206,14 @@ class Cluster:
     def import_image(self, archive: Path) -> None:
         """Load a docker-archive or OCI archive, for pods with ``imagePullPolicy: Never``."""
         self._node.import_image(archive)
+
+    def container_pids(self) -> dict[str, int]:
+        """Return the PID on the node of each running container, sandboxes included, by its id.
+
+        Raises:
+            ClusterError: the runtime does not answer.
+        """
+        return self._node.container_pids()
 
     def start_device_plugin(
         self, resource: str, devices: Sequence[str], *, seconds: float = _READY_SECONDS

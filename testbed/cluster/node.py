@@ -48,6 +48,12 @@ class Node:
         command = ["ctr", "--address", _CONTAINERD_SOCKET, "-n", "k8s.io", "images", "import"]
         self.namespaces.run([*command, str(archive)])
 
+    def container_pids(self) -> dict[str, int]:
+        """Return the PID of each running container's first process, by the container's id."""
+        command = ["ctr", "--address", _CONTAINERD_SOCKET, "-n", "k8s.io", "tasks", "list"]
+        rows = [line.split() for line in self.namespaces.run(command).splitlines()[1:]]
+        return {container: int(pid) for container, pid, status in rows if status == "RUNNING"}
+
     def import_pause_image(self) -> None:
         """Load the image of sandboxes and test workloads."""
         archive = self.folder / "pause.tar"
