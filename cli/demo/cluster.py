@@ -1,9 +1,11 @@
 """What a simulated fleet needs around it: one kubelet per node, and an API server with pods."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from exporter.tenants.fake import FakeKubelet
-from exporter.tenants.protocol import Allocation
+from exporter.tenants.protocol import Allocation, Offer
+from simulator import identity
 from simulator.fleet import Fleet
 from simulator.scenario import Pod, Workload
 from slicewatch.kube.fake import FakeKube
@@ -24,25 +26,32 @@ def kubelet(fleet: Fleet, node: str, folder: Path) -> FakeKubelet:
         for held in fleet.truth.allocations(node, fleet.now)
         for device in held.device_ids
     )
+    made.offer(Offer(*offer) for offer in fleet.truth.offers(node, fleet.now))
     return made
 
 
 async def api_server(fleet: Fleet) -> FakeKube:
     """Return an API server with the pods of the scenario."""
     kube = FakeKube()
-    requests: dict[tuple[str, str], dict[str, str]] = {}
+    requests: dict[tuple[str, str, str], dict[str, str]] = {}
     for node in fleet.nodes:
         for held in fleet.truth.allocations(node.name, fleet.now):
-            wanted = requests.setdefault((held.namespace, held.pod), {})
+            wanted = requests.setdefault((held.namespace, held.pod, held.container), {})
             wanted[held.resource] = str(len(held.device_ids))
     for workload in fleet.scenario.workloads:
-        for pod in workload.pods:
-            wanted = requests.get((workload.namespace, pod.name), {})
-            await kube.create(POD, _body(workload, pod, wanted), workload.namespace)
+        # What runs on the host is in no pod.
+        for pod in () if workload.host else workload.pods:
+            body = _body(fleet.scenario.seed, workload, pod, requests)
+            await kube.create(POD, body, workload.namespace)
     return kube
 
 
-def _body(workload: Workload, pod: Pod, requests: dict[str, str]) -> dict[str, object]:
+def _body(
+    seed: str,
+    workload: Workload,
+    pod: Pod,
+    requests: Mapping[tuple[str, str, str], dict[str, str]],
+) -> dict[str, object]:
     owner, _, _ = pod.name.rpartition("-")
     controller = {
         "apiVersion": "apps/v1",
@@ -51,15 +60,22 @@ def _body(workload: Workload, pod: Pod, requests: dict[str, str]) -> dict[str, o
         "uid": owner,
         "controller": True,
     }
+    containers = [
+        {
+            "name": part.name,
+            "resources": {
+                "requests": requests.get((workload.namespace, pod.name, part.name), {}),
+            },
+        }
+        for part in pod.parts()
+    ]
     return {
         "metadata": {
             "name": pod.name,
+            "uid": identity.pod_uid(seed, workload.namespace, pod.name),
             "labels": {"app": workload.name},
             "ownerReferences": [controller],
         },
-        "spec": {
-            "nodeName": pod.devices[0].node,
-            "containers": [{"name": pod.container, "resources": {"requests": requests}}],
-        },
+        "spec": {"nodeName": pod.holdings()[0].node, "containers": containers},
         "status": {"phase": "Running"},
     }

@@ -17,6 +17,9 @@ from exporter.nvml.real import RealNvml
 from exporter.nvml.simulated import SimulatedNvml
 from exporter.settings import ExporterSettings
 from exporter.tenants.kubelet import DEFAULT_SOCKET, Kubelet
+from exporter.tenants.owners import Processes
+from exporter.tenants.processes import HostProcesses
+from exporter.tenants.simulated import SimulatedProcesses
 from simulator.clock import RealTimeClock
 from simulator.fleet import Fleet
 from slicewatch.kube.fake import FakeKube
@@ -29,10 +32,11 @@ ADAPTER_PLAIN_OFFSET = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """A node to export: its driver, and the socket of its kubelet if it has one."""
+    """A node to export: driver, processes, and the socket of its kubelet if it has one."""
 
     name: str
     nvml: Nvml
+    processes: Processes
     kubelet_socket: Path | None
 
 
@@ -102,14 +106,17 @@ async def _exporter(machine: Machine, port: int) -> AsyncIterator[Address]:
         kubelet = None
         if machine.kubelet_socket:
             kubelet = await stack.enter_async_context(Kubelet(machine.kubelet_socket))
-        yield await stack.enter_async_context(exporting(settings, machine.nvml, kubelet))
+        yield await stack.enter_async_context(
+            exporting(settings, machine.nvml, kubelet, machine.processes)
+        )
 
 
 @asynccontextmanager
 async def _machine(fleet: Fleet, node: str, folder: Path) -> AsyncIterator[Machine]:
     async with cluster.kubelet(fleet, node, folder) as kubelet:
         nvml = SimulatedNvml(fleet.node(node))
-        yield Machine(name=node, nvml=nvml, kubelet_socket=kubelet.socket)
+        processes = SimulatedProcesses(nvml.node)
+        yield Machine(name=node, nvml=nvml, processes=processes, kubelet_socket=kubelet.socket)
 
 
 def _real_driver() -> RealNvml | None:
@@ -125,4 +132,6 @@ def _real_driver() -> RealNvml | None:
 
 def _this_machine(nvml: RealNvml) -> Machine:
     there = DEFAULT_SOCKET if DEFAULT_SOCKET.exists() else None
-    return Machine(name=socket.gethostname(), nvml=nvml, kubelet_socket=there)
+    return Machine(
+        name=socket.gethostname(), nvml=nvml, processes=HostProcesses(), kubelet_socket=there
+    )

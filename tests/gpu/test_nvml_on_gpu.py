@@ -26,7 +26,7 @@ from slicewatch.catalog.utilization import UTILIZATION
 
 pytestmark = pytest.mark.gpu
 
-REASONS = {"mig_enabled", "mig_instance", "device", "driver", "permission"}
+REASONS = {"mig_enabled", "mig_instance", "device", "driver", "permission", "shared_gpu_instance"}
 NEW_SAMPLES_WITHIN_SECONDS = 5
 SAMPLES_WANTED = 3
 
