@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
   --quiet --upgrade
 
-.PHONY: help demo test check generate lock e2e bench ci clean size
+.PHONY: help demo test check generate lock e2e bench soak ci clean size
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z0-9]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -45,6 +45,9 @@ e2e: .venv/dev.stamp ## a real Kubernetes: from NVML's C interface to a scaled D
 
 bench: .venv/dev.stamp ## ratios against what is possible, all from one run
 	$(BIN)/python -m bench
+
+soak: .venv/dev.stamp ## a day of an exporter's life, to see what it keeps; takes an hour
+	$(BIN)/python -m bench.soak
 
 ci: check test e2e ## what has to pass before anything lands
 

@@ -13,7 +13,7 @@ from adapter.sources.source import SnapshotSource
 from slicewatch.catalog.own import EXPORTER_AGE, EXPORTER_CONNECTED, PODS_SYNCED, REJECTED_LINES
 from slicewatch.kube.cache import Cache
 from slicewatch.kube.objects import Pod
-from slicewatch.service.exposition import Format, negotiate
+from slicewatch.service.exposition import negotiate
 from slicewatch.service.own_metrics import OwnMetrics
 from slicewatch.service.server import add_health
 
@@ -48,7 +48,7 @@ class PlainPort:
         """Answer a scrape in the format that the scraper prefers."""
         form = negotiate(request.headers.get("Accept", ""))
         self._observe()
-        own = self._metrics.render(open_metrics=form is Format.OPEN_METRICS)
+        own = self._metrics.render(form)
         # Our own metrics end an OpenMetrics exposition, so they come last.
         body = self._requests.render(form) + own
         return web.Response(body=body, headers={"Content-Type": form.value})

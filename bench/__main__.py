@@ -14,7 +14,7 @@ from typing import Final
 
 import aiohttp
 
-from bench import host, memory, queries, scrapes, step, tick
+from bench import calls, host, memory, nvitop, queries, scrapes, step, tick
 from bench.errors import BenchError
 from bench.report import Lacking, Row, table
 from testbed.binaries import Unavailable
@@ -23,6 +23,8 @@ Part = Callable[[Path], Awaitable[list[Row]]]
 
 PARTS: Final[dict[str, Part]] = {
     "tick": tick.measure,
+    "calls": calls.measure,
+    "nvitop": nvitop.measure,
     "memory": memory.measure,
     "scrapes": scrapes.measure,
     "queries": queries.measure,

@@ -12,8 +12,10 @@ from typing import Final
 import aiohttp
 
 from bench import processes
+from bench.crowd import Crowd
 from bench.errors import BenchError
 from bench.processes import Child
+from bench.programs.counted_exporter import PROC, TICK_SECONDS
 from bench.programs.static_server import Page
 from exporter.tenants.fake import FakeKubelet
 from exporter.tenants.protocol import Allocation
@@ -43,22 +45,30 @@ class Node:
 
     Attributes:
         environment: variables with which a process finds this driver.
-        socket: of the kubelet.
+        kubelet: the one that answers the exporter.
+        crowd: the processes of its pods; None where nothing is known of them.
     """
 
     simulated: SimulatedNode
     environment: dict[str, str]
-    socket: Path
+    kubelet: FakeKubelet
+    crowd: Crowd | None = None
 
     def flags(self, port: int, tick_seconds: float) -> list[str]:
         """Return the flags of an exporter of this node; what is not named here is the default."""
         return [
             f"--listen=127.0.0.1:{port}",
             f"--node-name={self.simulated.name}",
-            f"--kubelet-socket={self.socket}",
+            f"--kubelet-socket={self.kubelet.socket}",
             f"--tick-seconds={tick_seconds:g}",
             f"--window-seconds={WINDOW_TICKS * tick_seconds:g}",
+            *([f"--container-links={self.crowd.links}"] if self.crowd else ()),
         ]
+
+    def variables(self, tick_seconds: float) -> dict[str, str]:
+        """Return the variables of an exporter of this node, and of its peers."""
+        found = self.environment | {TICK_SECONDS: f"{tick_seconds:g}"}
+        return found if self.crowd is None else found | {PROC: str(self.crowd.proc)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +119,9 @@ _KEPT: Final = ("Content-Type", "Content-Encoding", "Vary")
 
 
 @asynccontextmanager
-async def node(fleet: Fleet, folder: Path, *, moving: bool = True) -> AsyncIterator[Node]:
+async def node(
+    fleet: Fleet, folder: Path, *, moving: bool = True, crowd: Crowd | None = None
+) -> AsyncIterator[Node]:
     """Let the first node of a fleet run, with its driver's file and its kubelet.
 
     Args:
@@ -117,6 +129,7 @@ async def node(fleet: Fleet, folder: Path, *, moving: bool = True) -> AsyncItera
         folder: for the driver's file and the kubelet's socket.
         moving: refresh the driver's file all the time, which takes a sixth of a core; otherwise
             every read finds the same values.
+        crowd: the processes of the pods.
 
     Raises:
         Unavailable: the driver cannot be built here.
@@ -137,7 +150,8 @@ async def node(fleet: Fleet, folder: Path, *, moving: bool = True) -> AsyncItera
             yield Node(
                 simulated=simulated,
                 environment=build.environment(state),
-                socket=kubelet.socket,
+                kubelet=kubelet,
+                crowd=crowd,
             )
 
 
@@ -154,7 +168,8 @@ async def exporter(
     """Run an exporter process of a node until the body ends; ready when it begins."""
     port = free_port()
     arguments = [*program, *of.flags(port, tick_seconds)]
-    async with processes.running("exporter", arguments, folder, of.environment) as child:
+    variables = of.variables(tick_seconds)
+    async with processes.running("exporter", arguments, folder, variables) as child:
         running = Exporter(child=child, url=f"http://127.0.0.1:{port}")
         await processes.until(
             lambda: running.ready(client),

@@ -97,6 +97,8 @@ async def running(
     arguments: Sequence[str],
     folder: Path,
     environment: Mapping[str, str] | None = None,
+    *,
+    python: Path = Path(sys.executable),
 ) -> AsyncIterator[Child]:
     """Run ``python -m`` with these arguments while the body runs.
 
@@ -105,11 +107,12 @@ async def running(
         arguments: module, flags.
         folder: where its log is written.
         environment: variables beside those of this process.
+        python: the interpreter.
     """
     log = folder / f"{name}.log"
     with log.open("wb") as errors:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", *arguments,
+            python, "-m", *arguments,
             stdin=PIPE, stdout=PIPE, stderr=errors, cwd=ROOT,
             env=os.environ | dict(environment or {}),
         )  # fmt: skip

@@ -17,6 +17,7 @@ class Unit(StrEnum):
     MEGABYTES = "MB"
     PER_SECOND = "/s"
     PERCENT = "%"
+    CALLS = "calls"
 
 
 class Of(StrEnum):

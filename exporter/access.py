@@ -13,6 +13,7 @@ from aiohttp import web
 from slicewatch.service.tls import client_names
 from slicewatch.service.web.gate import peer_certificate
 
+SNAPSHOT_PATH = "/snapshot"
 MOST_BYTES = 65_536
 
 

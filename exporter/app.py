@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,14 +11,16 @@ from typing import Any
 from exporter.cluster import following
 from exporter.control import Control, listening, release_on_signal
 from exporter.dcgm import polling as dcgm
+from exporter.dcgm.names import NATIVE
 from exporter.dcgm.source import DcgmSource
 from exporter.driver_state import DriverState
 from exporter.endpoints import Endpoints
-from exporter.families import Families
+from exporter.families import chosen
 from exporter.live import Effect, Live, Reread
 from exporter.measure.attribution import Attribution
 from exporter.measure.board import Board
 from exporter.measure.event_counts import EventCounts
+from exporter.measure.plan import Plan
 from exporter.measure.substitute import Substitute
 from exporter.nvml.event_log import EventLog
 from exporter.nvml.listener import Listener
@@ -32,9 +34,10 @@ from exporter.tenants.polling import follow
 from exporter.tenants.protocol import PodResources
 from exporter.tenants.tenants import TenantMap
 from exporter.ticker import Ticker
-from slicewatch.catalog import events, own
+from slicewatch.catalog import CATALOG, events, own
+from slicewatch.catalog.dcgm import HostLabel
+from slicewatch.catalog.model import Metric
 from slicewatch.service import logs
-from slicewatch.service.exposition import Format
 from slicewatch.service.own_metrics import OwnMetrics
 from slicewatch.service.server import Address, Check, serving
 from slicewatch.service.tasks import background
@@ -92,24 +95,38 @@ class Exporter:
     def __init__(self, settings: ExporterSettings, nvml: Nvml, processes: Processes) -> None:
         self._settings = settings
         self.metrics = metrics = OwnMetrics(own.EXPORTER)
-        families = Families.of(settings)
-        self.publication = Publication(families.shown, self._own, aliases=families.aliases)
+        rejected = metrics.counter(own.REJECTED)
+
+        def reject(name: str) -> None:
+            rejected.labels(name).inc()
+
+        aliases = HostLabel(settings.dcgm_host_label) if settings.dcgm_names else None
+        self.publication = Publication(_shown(settings), metrics.render, aliases=aliases)
         metrics.gauge(own.SNAPSHOT_AGE).set_function(self.publication.age_seconds)
+        self._dcgm = (
+            DcgmSource(interval_seconds=settings.dcgm_interval_seconds, reject=reject)
+            if settings.dcgm_url
+            else None
+        )
         self.board = Board(
             run=uuid.uuid4().hex[:12], node=settings.node, labels=settings.labels,
             window_seconds=settings.window_seconds, tick_seconds=settings.tick_seconds,
-            stale_seconds=settings.stale_seconds, reject=self._rejecting(),
+            stale_seconds=settings.stale_seconds, reject=reject,
+            substitute=None if self._dcgm is None else Substitute(self._dcgm),
         )  # fmt: skip
         self.release = Release(settings.release_seconds)
         state, happened = DriverState(self.board, metrics), EventLog()
         self.supervisor = Supervisor(
-            nvml, families.plan(), begin=state.begin, end=state.end, hold=state.hold,
+            nvml, _plan(settings), begin=state.begin, end=state.end, hold=state.hold,
             release=self.release, listener=Listener(nvml, happened, report=state.listening),
         )  # fmt: skip
         self.tenants = TenantMap()
         self.ticker = Ticker(
             supervisor=self.supervisor, board=self.board, tenants=self.tenants,
-            attribution=self._attribution(processes),
+            attribution=Attribution(
+                processes, window_seconds=settings.contention_window_seconds,
+                short_window_seconds=settings.window_seconds, reject=reject,
+            ),
             event_counts=EventCounts(happened, metrics.counter(events.DROPPED).inc),
             publication=self.publication, own_metrics=metrics,
             tick_seconds=settings.tick_seconds,
@@ -122,12 +139,8 @@ class Exporter:
         yield "ticker", self.ticker.run()
         if kubelet is not None:
             yield "tenants", follow(kubelet, self.tenants)
-        if url := self._settings.dcgm_url:
-            source = DcgmSource(
-                interval_seconds=self._settings.dcgm_interval_seconds, reject=self._rejecting()
-            )
-            self.board.substitute = Substitute(source)
-            yield "dcgm", dcgm.follow(source, url)
+        if self._dcgm is not None:
+            yield "dcgm", dcgm.follow(self._dcgm, self._settings.dcgm_url)
 
     async def follow_cluster(self, stack: contextlib.AsyncExitStack) -> None:
         """Ask the API server for what the settings want of it."""
@@ -151,9 +164,8 @@ class Exporter:
         """Return how each setting that takes effect without a restart does so."""
 
         def show(settings: ExporterSettings) -> None:
-            families = Families.of(settings)
-            self.supervisor.follow(families.plan())
-            self.publication.show(families.shown)
+            self.supervisor.follow(_plan(settings))
+            self.publication.show(_shown(settings))
 
         def label(settings: ExporterSettings) -> None:
             self.board.labels = settings.labels
@@ -181,15 +193,11 @@ class Exporter:
 
         return check
 
-    def _own(self, form: Format) -> bytes:
-        return self.metrics.render(open_metrics=form is Format.OPEN_METRICS)
 
-    def _attribution(self, processes: Processes) -> Attribution:
-        return Attribution(
-            processes, window_seconds=self._settings.contention_window_seconds,
-            short_window_seconds=self._settings.window_seconds, reject=self._rejecting(),
-        )  # fmt: skip
+def _shown(settings: ExporterSettings) -> tuple[Metric[Any], ...]:
+    return chosen(CATALOG.metrics, settings.metrics)
 
-    def _rejecting(self) -> Callable[[str], None]:
-        rejected = self.metrics.counter(own.REJECTED)
-        return lambda name: rejected.labels(name).inc()
+
+def _plan(settings: ExporterSettings) -> Plan:
+    """Return the reads for what is shown, under our own names and under dcgm-exporter's."""
+    return Plan.of((*_shown(settings), *(NATIVE if settings.dcgm_names else ())))

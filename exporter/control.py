@@ -86,6 +86,7 @@ class Control:
         app.router.add_post("/release", self.release)
         app.router.add_post("/resume", self.resume)
         app.router.add_get("/status", self.status)
+        app.on_shutdown.append(self._end_waiting)
         return app
 
     async def release(self, request: web.Request) -> web.Response:
@@ -106,6 +107,10 @@ class Control:
     async def status(self, _: web.Request) -> web.Response:
         """Say how the exporter stands with the driver."""
         return self._answer()
+
+    async def _end_waiting(self, _: web.Application) -> None:
+        """Whoever waits for a call that hangs would hold up the end of the process."""
+        self._release.dismiss("the exporter ends")
 
     def _answer(self) -> web.Response:
         body = msgspec.json.encode(self._status(self._clock()))

@@ -5,7 +5,7 @@ import html
 
 from aiohttp import web
 
-from exporter.access import SnapshotAccess
+from exporter.access import SNAPSHOT_PATH, SnapshotAccess
 from exporter.publication import Publication
 from slicewatch import version
 from slicewatch.service.exposition import negotiate
@@ -60,7 +60,7 @@ class Endpoints:
         self._gate.guard(app)
         app.router.add_get("/", self.landing)
         app.router.add_get("/metrics", self.metrics)
-        app.router.add_get("/snapshot", self.snapshot)
+        app.router.add_get(SNAPSHOT_PATH, self.snapshot)
         add_health(app, self._ready)
         app.on_shutdown.append(self._end_streams)
         return app

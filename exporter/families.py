@@ -1,38 +1,39 @@
-"""Which families the settings ask for, under which names, and which reads they need."""
+"""Which families ``/metrics`` shows, by the users' list of names and patterns."""
 
-from dataclasses import dataclass
+import fnmatch
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from exporter.dcgm.names import Aliases
-from exporter.measure.plan import Plan, chosen
-from exporter.settings import ExporterSettings
 from slicewatch.catalog import CATALOG
-from slicewatch.catalog.dcgm import HostLabel
 from slicewatch.catalog.model import Metric
+from slicewatch.suggestion import did_you_mean
+
+# In a list of families: those that are shown where no list is given.
+DEFAULT = "default"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Families:
-    """What is shown on ``/metrics``.
+def check_names(patterns: Iterable[str]) -> None:
+    """Check a user's list of families against the catalog.
 
-    Attributes:
-        shown: under our own names.
-        aliases: under those of dcgm-exporter besides; None if not.
+    Raises:
+        ValueError: a name is not known, or a pattern matches nothing; names the nearest.
     """
+    names = [DEFAULT, *(m.name for m in CATALOG)]
+    for pattern in patterns:
+        if not fnmatch.filter(names, pattern):
+            hint = did_you_mean(pattern, names) or "; see docs/reference/metrics.md"
+            raise ValueError(f"no metric is called {pattern!r}{hint}")
 
-    shown: tuple[Metric[Any], ...]
-    aliases: Aliases | None
 
-    @classmethod
-    def of(cls, settings: ExporterSettings) -> "Families":
-        """Return what these settings ask for."""
-        host = HostLabel(settings.dcgm_host_label)
-        return cls(
-            shown=chosen(CATALOG.metrics, settings.metrics),
-            aliases=Aliases(host=host) if settings.dcgm_names else None,
-        )
+def chosen(metrics: Sequence[Metric[Any]], patterns: Sequence[str]) -> tuple[Metric[Any], ...]:
+    """Return the core families and those that a pattern names.
 
-    def plan(self) -> Plan:
-        """Return the reads for all of it."""
-        others = () if self.aliases is None else self.aliases.metrics
-        return Plan.of((*self.shown, *others))
+    ``default`` names all that are not optional; no pattern means ``default``.
+    """
+    return tuple(m for m in metrics if m.core or _is_chosen(m, patterns or (DEFAULT,)))
+
+
+def _is_chosen(metric: Metric[Any], patterns: Sequence[str]) -> bool:
+    if DEFAULT in patterns and not metric.optional:
+        return True
+    return any(fnmatch.fnmatchcase(metric.name, pattern) for pattern in patterns)

@@ -12,7 +12,7 @@ from typing import Any
 
 from aiohttp import web
 
-from exporter.access import AccessError, SnapshotAccess, read_tokens
+from exporter.access import SNAPSHOT_PATH, AccessError, SnapshotAccess, read_tokens
 from exporter.settings import ExporterSettings
 from slicewatch.catalog import own
 from slicewatch.service import logs
@@ -20,8 +20,6 @@ from slicewatch.service.own_metrics import OwnMetrics
 from slicewatch.service.reload import Reload, Watched
 from slicewatch.service.web.config import WebConfig, read
 from slicewatch.service.web.gate import Gate
-
-SNAPSHOT_PATH = "/snapshot"
 
 log = logs.logger(__name__)
 

@@ -15,25 +15,28 @@ Labels = tuple[tuple[str, str], ...]
 
 def page_of(layout: Layout, metrics: Sequence[Metric[Any]]) -> Page:
     """Prepare the page of a layout with those of our families that are in ``metrics``."""
-    identities = [_identity(layout, device) for device in layout.devices]
-    texts = [labels_text(labels) for labels in identities]
-    by_uuid = dict(zip((d.uuid for d in layout.devices), identities, strict=True))
-    tenants = [_tenant_text(by_uuid, tenant) for tenant in layout.tenants]
+    rows = [(device, _identity(layout, device)) for device in layout.devices]
+    texts = [labels_text(identity) for _, identity in rows]
+    by_uuid = {device.uuid: identity for device, identity in rows}
+    of_tenants = [_tenant_text(by_uuid, tenant) for tenant in layout.tenants]
+    constant = _constant(layout, rows, by_uuid)
     changing = [
-        Family(metric, tenants if Scope.TENANT in metric.scopes else [
+        Family(metric, of_tenants if Scope.TENANT in metric.scopes else [
             text if _describes(metric, device) else None
             for device, text in zip(layout.devices, texts, strict=True)
         ])
         for metric in metrics
-        if isinstance(metric.origin, Probe | Derived) and metric.origin not in _CONSTANT
+        if isinstance(metric.origin, Probe | Derived) and metric.origin not in constant
     ]  # fmt: skip
-    constant = [
-        (Family(metric, texts), values)
-        for metric in metrics
-        for texts, values in (_constant(metric, layout, identities),)
-        if texts
-    ]
-    return Page(families=tuple(changing), constant=constant_text(constant))
+    return Page(
+        families=tuple(changing),
+        constant=constant_text(
+            (Family(metric, list(map(labels_text, series))), [value] * len(series))
+            for metric in metrics
+            if isinstance(metric.origin, Derived) and metric.origin in constant
+            for value, series in (constant[metric.origin],)
+        ),
+    )
 
 
 def columns_of(snapshot: Snapshot, passed_seconds: float) -> Mapping[str, Column]:
@@ -50,10 +53,6 @@ def columns_of(snapshot: Snapshot, passed_seconds: float) -> Mapping[str, Column
         **snapshot.values,
         **snapshot.tenant_values,
     }
-
-
-# Families whose values change with the layout only.
-_CONSTANT = (devices.GPU, devices.MIG, devices.SUPPORT, tenants.TENANT)
 
 
 def _describes(metric: Metric[Any], device: Device) -> bool:
@@ -78,24 +77,17 @@ def _text(number: int | None) -> str:
 
 
 def _constant(
-    metric: Metric[Any], layout: Layout, identities: Sequence[Labels]
-) -> tuple[list[str | None], Column]:
-    """Return the label texts and values of a family that changes with the layout only."""
-    rows = list(zip(layout.devices, identities, strict=True))
-    if metric.origin is devices.GPU:
-        found = [i + _repair(d, layout.driver) for d, i in rows if not d.is_mig and d.uuid]
-    elif metric.origin is devices.MIG:
-        found = [(*i, (Label.PLACEMENT, _placement(d))) for d, i in rows if d.is_mig]
-    elif metric.origin is tenants.TENANT:
-        found = list(
-            _tenants(layout, dict(zip((d.uuid for d, _ in rows), identities, strict=True)))
-        )
-    elif metric.origin is devices.SUPPORT:
-        texts = [labels_text(labels) for labels in _unsupported(layout, identities)]
-        return [*texts], [0.0] * len(texts)
-    else:
-        found = []
-    return [labels_text(labels) for labels in found], [1.0] * len(found)
+    layout: Layout, rows: Sequence[tuple[Device, Labels]], by_uuid: Mapping[str, Labels]
+) -> Mapping[Derived[Any], tuple[float, Sequence[Labels]]]:
+    """Return the value and the series of what changes with the layout only."""
+    gpus = [i + _repair(d, layout.driver) for d, i in rows if not d.is_mig and d.uuid]
+    parts = [i + _slice(d) for d, i in rows if d.is_mig]
+    return {
+        devices.GPU: (1.0, gpus),
+        devices.MIG: (1.0, parts),
+        devices.SUPPORT: (0.0, list(_unsupported(layout, rows))),
+        tenants.TENANT: (1.0, list(_tenants(layout, by_uuid))),
+    }
 
 
 def _repair(device: Device, driver: str) -> Labels:
@@ -106,6 +98,10 @@ def _repair(device: Device, driver: str) -> Labels:
         (Label.VBIOS, device.vbios),
         (Label.DRIVER, driver),
     )
+
+
+def _slice(device: Device) -> Labels:
+    return ((Label.PLACEMENT, _placement(device)), (Label.SM_COUNT, _text(device.sm_count)))
 
 
 def _placement(device: Device) -> str:
@@ -136,7 +132,7 @@ def _container(tenant: Tenant) -> Labels:
 
 
 def _holder(tenant: Tenant) -> Labels:
-    pod_labels = ((f"label_{_as_label(n)}", value) for n, value in tenant.labels.items())
+    pod_labels = ((as_series_label(name), value) for name, value in tenant.labels.items())
     return (
         *_container(tenant),
         (Label.POD_UID, tenant.uid),
@@ -151,13 +147,13 @@ def _holder(tenant: Tenant) -> Labels:
     )
 
 
-def _as_label(name: str) -> str:
-    """Return a pod label's name in the characters that Prometheus has, as kube-state-metrics does."""
-    return re.sub(r"[^a-zA-Z0-9_]", "_", name)
+def as_series_label(name: str) -> str:
+    """Return what a pod's label is called on a series; by kube-state-metrics' rule."""
+    return "label_" + re.sub(r"[^a-zA-Z0-9_]", "_", name)
 
 
-def _unsupported(layout: Layout, identities: Sequence[Labels]) -> Iterable[Labels]:
+def _unsupported(layout: Layout, rows: Sequence[tuple[Device, Labels]]) -> Iterable[Labels]:
     for name, reasons in layout.support.items():
-        for labels, reason in zip(identities, reasons, strict=True):
+        for (_, identity), reason in zip(rows, reasons, strict=True):
             if reason:
-                yield (*labels, (Label.METRIC, name), (Label.REASON, reason))
+                yield (*identity, (Label.METRIC, name), (Label.REASON, reason))

@@ -10,8 +10,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from exporter.dcgm.names import Aliases, AliasPage
+from exporter.dcgm.names import AliasPage
 from exporter.page import columns_of, page_of
+from slicewatch.catalog.dcgm import HostLabel
 from slicewatch.catalog.model import Metric
 from slicewatch.service.exposition import Format, Page, by_family
 from slicewatch.wire import snapshot as wire
@@ -24,7 +25,7 @@ class Publication:
 
     Args:
         metrics: families of ``/metrics``.
-        aliases: shown beside them under names of dcgm-exporter.
+        aliases: how dcgm-exporter's names, shown beside them, label the host; None without them.
         own: renders the metrics about this process, per format.
     """
 
@@ -33,7 +34,7 @@ class Publication:
         metrics: tuple[Metric[object], ...],
         own: Callable[[Format], bytes],
         clock: Callable[[], float] = time.monotonic,
-        aliases: Aliases | None = None,
+        aliases: HostLabel | None = None,
     ) -> None:
         self._metrics = metrics
         self._aliases = aliases
@@ -46,7 +47,7 @@ class Publication:
         self._lines: dict[bool, bytes] = {}
         self.layout: Layout | None = None
         self.snapshot: Snapshot | None = None
-        self.taken_at = self._clock()
+        self._taken_at = self._clock()
 
     def show(self, metrics: tuple[Metric[object], ...]) -> None:
         """Show other families from now on."""
@@ -57,14 +58,14 @@ class Publication:
     def publish(self, layout: Layout, snapshot: Snapshot) -> None:
         """Replace what is published and wake whoever waits for it."""
         self.layout, self.snapshot = layout, snapshot
-        self.taken_at = self._clock()
+        self._taken_at = self._clock()
         self._lines.clear()
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
     def age_seconds(self) -> float:
         """Return how long ago the last snapshot was taken."""
-        return self._clock() - self.taken_at
+        return self._clock() - self._taken_at
 
     async def wait(self) -> None:
         """Return when the next snapshot is published."""
@@ -111,7 +112,7 @@ class Publication:
         if self.layout is None or self.snapshot is None:
             return self._own(form)
         if self._page is None or self._page[0] is not self.layout:
-            other = None if self._aliases is None else self._aliases.page_of(self.layout)
+            other = None if self._aliases is None else AliasPage(self.layout, self._aliases)
             self._page = (self.layout, page_of(self.layout, self._metrics), other)
         _, page, aliases = self._page
         columns = by_family(columns_of(self.snapshot, self.age_seconds()))

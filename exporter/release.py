@@ -222,6 +222,10 @@ class Release:
         self._window.close(self._clock())
         self._answer(why)
 
+    def dismiss(self, why: str) -> None:
+        """Whoever waits has waited in vain; NVML is to be stopped all the same."""
+        self._answer(why)
+
     def _answer(self, refusal: str) -> None:
         waiting, self._waiting = self._waiting, []
         for answer in waiting:

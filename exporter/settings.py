@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from exporter.dcgm.polling import page_url
-from exporter.measure.plan import check_names
+from exporter.families import check_names
+from exporter.page import as_series_label
 from exporter.release import LONGEST_SECONDS, USUAL_SECONDS, check_seconds
 from exporter.tenants.kubelet import MAX_SOCKET_PATH_BYTES
 from slicewatch.catalog.dcgm import HostLabel
@@ -54,8 +55,9 @@ class ExporterSettings:
     )
     metrics: tuple[str, ...] = setting(
         (),
-        help="Optional families of /metrics, wildcards allowed; none means all. Core families,"
-        " health and /snapshot are never filtered.",
+        help="Families of /metrics, wildcards allowed. None means 'default': all but those that"
+        " are costly or wide, which docs/reference/metrics.md marks; ['default', 'gpu_nvlink_*']"
+        " adds to it. Core families, health and /snapshot are never filtered.",
     )
     labels: dict[str, str] = setting({}, help="Static labels of every device series.")
     scrape_interval: float = setting(
@@ -228,9 +230,14 @@ class ExporterSettings:
                 )
                 continue
             # Prometheus has fewer characters than Kubernetes, and a series has each label once.
-            other = as_series_labels.setdefault(re.sub(r"\W", "_", name, flags=re.ASCII), name)
+            label = as_series_label(name)
+            other = as_series_labels.setdefault(label, name)
             if other != name:
                 faults.append(f"pod_labels: {other} and {name} would be one label; choose one")
+            if label in self.labels:
+                faults.append(
+                    f"labels: {label!r} is what pod_labels makes of {name}; choose another name"
+                )
         return faults
 
     def _dcgm_faults(self) -> list[str]:

@@ -141,7 +141,7 @@ def _instance(vgpu: Vgpu, number: int, gpu: str) -> VgpuInstance:
         vm=identity.vm_uuid(vgpu.vm),
         vm_name=vgpu.vm,
         type_name=vgpu.type,
-        total_bytes=vgpu.memory,
-        used_bytes=vgpu.used,
+        total_bytes=int(vgpu.memory),
+        used_bytes=int(vgpu.used),
         licensed=vgpu.licensed,
     )

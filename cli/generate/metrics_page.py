@@ -115,8 +115,11 @@ def _row(metric: Metric[Any]) -> tuple[str, ...]:
         ", ".join(map(code, metric.labels)),
         _served(metric),
         str(metric.stability),
-        metric.help + _published(metric),
+        metric.help + _published(metric) + (OPTIONAL if metric.optional else ""),
     )
+
+
+OPTIONAL: Final = " **Off** unless `metrics` names it."
 
 
 def _served(metric: Metric[Any]) -> str:

@@ -6,13 +6,12 @@ dcgm-exporter would repeat the device's value for each of them, which is what no
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from exporter.dcgm.entities import Entity, entities, labels
 from slicewatch.catalog import CATALOG
 from slicewatch.catalog.dcgm import ALIASES, Alias, HostLabel
-from slicewatch.catalog.model import Kind, Metric
+from slicewatch.catalog.model import Kind
 from slicewatch.service.exposition import Format, Grouped, help_text, labels_text
 from slicewatch.wire.layout import Device, Layout, Tenant
 from slicewatch.wire.snapshot import Column
@@ -20,27 +19,8 @@ from slicewatch.wire.snapshot import Column
 # Their counters do not end in _total, which a counter of OpenMetrics must.
 _OPEN_METRICS_COUNTER: Final = "unknown"
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Aliases:
-    """What is shown under dcgm-exporter's names.
-
-    Attributes:
-        aliases: the names.
-        host: how the label with the node's name is written.
-    """
-
-    aliases: tuple[Alias, ...] = ALIASES
-    host: HostLabel = HostLabel.CAPITAL
-
-    @property
-    def metrics(self) -> tuple[Metric[Any], ...]:
-        """Return the native metrics that answer the names, shown or not: all have to be read."""
-        return tuple(CATALOG[name] for name in dict.fromkeys(a.metric for a in self.aliases))
-
-    def page_of(self, layout: Layout) -> "AliasPage":
-        """Prepare the families of a layout."""
-        return AliasPage(layout, self.aliases, self.host)
+# The native metrics that answer the names, shown or not: all have to be read.
+NATIVE: Final = tuple(CATALOG[name] for name in dict.fromkeys(a.metric for a in ALIASES))
 
 
 class AliasPage:
@@ -48,13 +28,12 @@ class AliasPage:
 
     Args:
         layout: the devices and their tenants.
-        aliases: the names to show.
         host: how the label with the node's name is written.
     """
 
-    def __init__(self, layout: Layout, aliases: Sequence[Alias], host: HostLabel) -> None:
+    def __init__(self, layout: Layout, host: HostLabel = HostLabel.CAPITAL) -> None:
         shown = [(entity, _text(layout, entity, host)) for entity in entities(layout.devices)]
-        self._families = [(alias, list(_series(alias, shown))) for alias in aliases]
+        self._families = [(alias, list(_series(alias, shown))) for alias in ALIASES]
 
     def render(self, columns: Grouped, form: Format) -> str:
         """Return the families whose values are known.

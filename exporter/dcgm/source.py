@@ -8,7 +8,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Final
 
-from exporter.dcgm.page import Field, Page
+from exporter.dcgm.page import FIELD, Page
 from exporter.dcgm.profiles import same_profile
 from slicewatch.wire.layout import Device
 
@@ -38,7 +38,7 @@ class DcgmSource:
 
     Args:
         interval_seconds: how often a page is meant to come.
-        reject: called with the name of a field for each value that could not be true.
+        reject: called with the name of the field for each value that could not be true.
     """
 
     name = "dcgm"
@@ -60,9 +60,8 @@ class DcgmSource:
             self.fault = Reason.OTHER_PAGE
         elif not page.profiled:
             self.fault = Reason.NO_PROFILING
-        for field, times in page.rejected.items():
-            for _ in range(times):
-                self._reject(field)
+        for _ in range(page.rejected):
+            self._reject(FIELD)
 
     def fail(self, fault: Reason) -> None:
         """No page came. The last one stays until it is stale."""
@@ -71,27 +70,18 @@ class DcgmSource:
     def utilization(self, device: Device, now: float) -> tuple[float, float] | None:
         """Return how busy a MIG instance is in percent, and the age of that in seconds.
 
-        The part of the time that its graphics and compute engines had work; None as ``percent``.
-        """
-        return self.percent(Field.GRAPHICS_ENGINE, device, now)
-
-    def percent(self, field: Field, device: Device, now: float) -> tuple[float, float] | None:
-        """Return a field of a MIG instance in percent, and the age of its page in seconds.
-
         None where ``reason`` has a word: DCGM measures GPU instances, so a compute instance that
         is only part of one has no value of its own, and neither have whole GPUs.
         """
-        found = self._find(field, device, now)
+        found = self._find(device, now)
         return None if isinstance(found, Reason) else (100 * found, now - self._at)
 
-    def reason(
-        self, device: Device, now: float, field: Field = Field.GRAPHICS_ENGINE
-    ) -> Reason | None:
+    def reason(self, device: Device, now: float) -> Reason | None:
         """Return why there is no value; None if there is one."""
-        found = self._find(field, device, now)
+        found = self._find(device, now)
         return found if isinstance(found, Reason) else None
 
-    def _find(self, field: Field, device: Device, now: float) -> float | Reason:
+    def _find(self, device: Device, now: float) -> float | Reason:
         if self._page is None or now - self._at > self._stale_seconds:
             return self.fault or Reason.NOT_READ
         if device.gpu_instance is None:
@@ -102,7 +92,7 @@ class DcgmSource:
         reported = self._page.instances.get((device.parent, device.gpu_instance))
         if reported is None:
             return self.fault or Reason.NO_INSTANCE
-        for profile, activity in reported.items():
+        for profile, ratio in reported.items():
             if same_profile(device.profile, profile):
-                return activity.get(field, Reason.NO_VALUE)
+                return Reason.NO_VALUE if ratio is None else ratio
         return Reason.OTHER_PROFILE

@@ -1,1 +1,1 @@
-"""From readings to snapshots. Everything here is pure and takes ``now``."""
+"""From readings to snapshots. Pure, and takes ``now``; only ``Processes`` is asked on the way."""

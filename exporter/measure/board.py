@@ -178,6 +178,10 @@ class Board:
 
     def _update(self, cycle: Cycle, devices: tuple[Device, ...]) -> None:
         rows = self._inventory.place(cycle.gpu, devices)
+        if self._plan is not None and cycle.plan.number < self._plan.number:
+            # It hung when the plan changed; to go back to its plan would cost all others what is
+            # read once an hour.
+            return
         self._follow(cycle.plan)
         for row, outcomes in zip(rows, cycle.readings, strict=True):
             plan = self._fillings[row.device.is_mig]

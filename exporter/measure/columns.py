@@ -7,7 +7,7 @@ The column of a metric with labels of its own is named by its series, as in
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from exporter.measure.row import METRICS, WINDOWED, Held, Row, Variants
+from exporter.measure.row import METRICS, WINDOWED, Held, Row
 from slicewatch.catalog.model import Metric, Publish
 from slicewatch.wire.snapshot import Column
 
@@ -20,6 +20,12 @@ def known(columns: list[list[float]]) -> dict[str, Column]:
         metric.name: [value if value == value else None for value in column]
         for metric, column in zip(WINDOWED, columns, strict=True)
     }
+
+
+def spread(name: str, rows: Sequence[Mapping[str, float | None]]) -> dict[str, Column]:
+    """Return the columns of a labelled metric from the values of each row by their labels' text."""
+    texts = dict.fromkeys(text for values in rows for text in values)
+    return {name + text: [values.get(text) for values in rows] for text in texts}
 
 
 class Columns:
@@ -54,12 +60,6 @@ class Columns:
         # Ends at identity for each row whose reading stayed the same.
         if before is not None and before[0] == column:
             return before[1]
-        spread = _spread(metric.name, column)
-        self._before[metric.name] = (column, spread)
-        return spread
-
-
-def _spread(name: str, column: list[Held]) -> dict[str, Column]:
-    rows: list[Variants] = [held if isinstance(held, dict) else {} for held in column]
-    texts = dict.fromkeys(text for variants in rows for text in variants)
-    return {name + text: [variants.get(text) for variants in rows] for text in texts}
+        columns = spread(metric.name, [h if isinstance(h, dict) else {} for h in column])
+        self._before[metric.name] = (column, columns)
+        return columns

@@ -10,12 +10,13 @@ from typing import Final
 
 import msgspec
 
+from exporter.measure.columns import spread
 from exporter.nvml.event_log import EventLog, Happened
 from exporter.nvml.protocol import Event, EventKind
 from slicewatch.catalog import events
-from slicewatch.catalog.model import Labelled, Metric
+from slicewatch.catalog.model import Metric
 from slicewatch.catalog.readings.events import DeviceEvents
-from slicewatch.service.exposition import labels_text
+from slicewatch.service.exposition import own_labels_text
 from slicewatch.wire.layout import Device
 from slicewatch.wire.snapshot import Column
 
@@ -65,7 +66,7 @@ class EventCounts:
             self._count(happened, devices)
         rows = [self._row(device) for device in devices]
         self._columns = {
-            k: column for m in events.OF_DEVICES for k, column in _spread(m, rows).items()
+            k: column for m in events.OF_DEVICES for k, column in _columns(m, rows).items()
         }
         return self._columns
 
@@ -116,18 +117,15 @@ def _owner(event: Event, devices: Sequence[Device]) -> Key:
     return there[0] if len(there) == 1 else event.gpu
 
 
-def _spread(metric: Metric[DeviceEvents], rows: Sequence[DeviceEvents]) -> dict[str, Column]:
+def _columns(metric: Metric[DeviceEvents], rows: Sequence[DeviceEvents]) -> dict[str, Column]:
     """Return the columns of a metric by the name of the series, as in ``name{xid="79"}``."""
     if metric.value is None:
         raise TypeError(f"{metric.name} says nothing of how it comes from its reading")
     found = [metric.value(row) for row in rows]
     if not metric.labels:
         return {metric.name: [None if isinstance(one, Mapping) else one for one in found]}
-    held = [_by_text(metric, one) if isinstance(one, Mapping) else {} for one in found]
-    texts = dict.fromkeys(text for one in held for text in one)
-    return {metric.name + text: [one.get(text) for one in held] for text in texts}
-
-
-def _by_text(metric: Metric[DeviceEvents], found: Labelled) -> dict[str, float | None]:
-    pairs = [((key,) if isinstance(key, str) else key, value) for key, value in found.items()]
-    return {labels_text(zip(metric.labels, key, strict=True)): value for key, value in pairs}
+    held = [one if isinstance(one, Mapping) else {} for one in found]
+    return spread(
+        metric.name,
+        [{own_labels_text(metric, key): v for key, v in one.items()} for one in held],
+    )

@@ -1,15 +1,16 @@
-"""Which families are published, and which reads of a device they need."""
+"""Which reads of a device the families need that somebody wants to see."""
 
-import fnmatch
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from slicewatch.catalog import CATALOG
 from slicewatch.catalog.index import reads_of
 from slicewatch.catalog.model import Metric, Probe, Scope
-from slicewatch.suggestion import did_you_mean
 from slicewatch.wire.layout import Device
+
+_numbers = count()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,10 +27,14 @@ class Plan:
 
     Everything that is not optional is read whatever a user chose to see: snapshots and health
     need it. What is costly or wide is read only for those who asked for it.
+
+    Attributes:
+        number: greater than that of each plan that was made before.
     """
 
     gpu: ScopePlan
     mig: ScopePlan
+    number: int = field(default_factory=_numbers.__next__, compare=False)
 
     @classmethod
     def of(cls, metrics: Iterable[Metric[Any]]) -> "Plan":
@@ -53,39 +58,3 @@ def _scope_plan(scope: Scope, probes: Sequence[Probe[Any]]) -> ScopePlan:
     read = tuple(p for p in probes if scope in p.scopes)
     metrics = tuple(tuple(m for m in CATALOG if m.origin is p and scope in m.scopes) for p in read)
     return ScopePlan(probes=read, metrics=metrics)
-
-
-def probe_metrics() -> tuple[Metric[Any], ...]:
-    """Return the metrics that have a column of device values, in the catalog's order."""
-    return CATALOG.of(Probe)
-
-
-# In a list of families: those that are shown where no list is given.
-DEFAULT = "default"
-
-
-def check_names(patterns: Iterable[str]) -> None:
-    """Check a user's list of families against the catalog.
-
-    Raises:
-        ValueError: a name is not known, or a pattern matches nothing; names the nearest.
-    """
-    names = [DEFAULT, *(m.name for m in CATALOG)]
-    for pattern in patterns:
-        if not fnmatch.filter(names, pattern):
-            hint = did_you_mean(pattern, names) or "; see docs/reference/metrics.md"
-            raise ValueError(f"no metric is called {pattern!r}{hint}")
-
-
-def chosen(metrics: Sequence[Metric[Any]], patterns: Sequence[str]) -> tuple[Metric[Any], ...]:
-    """Return the core families and those that a pattern names.
-
-    ``default`` names all that are not optional; no pattern means ``default``.
-    """
-    return tuple(m for m in metrics if m.core or _is_chosen(m, patterns or (DEFAULT,)))
-
-
-def _is_chosen(metric: Metric[Any], patterns: Sequence[str]) -> bool:
-    if DEFAULT in patterns and not metric.optional:
-        return True
-    return any(fnmatch.fnmatchcase(metric.name, pattern) for pattern in patterns)

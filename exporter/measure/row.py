@@ -4,19 +4,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from exporter.measure.plan import ScopePlan, probe_metrics
+from exporter.measure.plan import ScopePlan
 from exporter.measure.windows import Windows
 from exporter.nvml.protocol import Outcome, Unsupported, Value
+from slicewatch.catalog import CATALOG
 from slicewatch.catalog.model import Labelled, Metric, Probe, Publish
-from slicewatch.service.exposition import labels_text
+from slicewatch.service.exposition import own_labels_text
 from slicewatch.wire.layout import Device
 
-METRICS = probe_metrics()
+# Those that have a column of device values, in the catalog's order.
+METRICS = CATALOG.of(Probe)
 WINDOWED = tuple(m for m in METRICS if m.windowed)
 
 # The value of a metric that has labels of its own: a number per text of these labels.
 Variants = dict[str, float]
 Held = float | Variants | None
+
+# Why a part of a reading is missing where the rest is there.
+OF_BOARD = "device"
 
 # A reading speaks of the time since the one before it, but not of a long silence.
 LONGEST_ELAPSED_TICKS = 2
@@ -52,16 +57,14 @@ class Cell:
 
     def variants(self, found: Labelled, reject: Callable[[str], None]) -> Variants:
         """Return what can be true of a labelled metric's values, by the text of their labels."""
-        names, limits = self.metric.labels, self.metric.limits
         known: Variants = {}
         for key, value in found.items():
             if value is None:
                 continue
-            if not limits.hold(value):
+            if self.metric.limits.hold(value):
+                known[own_labels_text(self.metric, key)] = value
+            else:
                 reject(self.metric.name)
-                continue
-            texts = (key,) if isinstance(key, str) else key
-            known[labels_text(zip(names, texts, strict=True))] = value
         return known
 
 
@@ -113,6 +116,8 @@ class Row:
         self._totals: dict[int, float] = {}
         self._last: dict[int, Outcome[Any]] = {}
         self._settled: Sequence[Outcome[Any] | None] | None = None
+        # How often a reason came, went or changed.
+        self._moved = 0
 
     def update(
         self,
@@ -163,20 +168,20 @@ class Row:
         windows: Windows,
         reject: Callable[[str], None],
     ) -> bool:
-        before = self._last.pop(index, None)
+        self._last.pop(index, None)
+        before = self._moved
         if isinstance(outcome, Value):
             believed = self._take(filling, outcome.value, elapsed, windows, reject)
             # What is not believed is counted each time; what flows is never the same again.
             if believed and not filling.flows:
                 self._last[index] = outcome
+            return self._moved != before
+        self._last[index] = outcome
+        if isinstance(outcome, Unsupported):
+            self._withdraw(filling, outcome.reason, windows)
         else:
             self._miss(filling, windows)
-            self._last[index] = outcome
-        reason = outcome.reason if isinstance(outcome, Unsupported) else None
-        if reason == (before.reason if isinstance(before, Unsupported) else None):
-            return False
-        self._explain(filling, reason, windows)
-        return True
+        return self._moved != before
 
     def _take(
         self,
@@ -196,8 +201,12 @@ class Row:
             if not believable:
                 reject(metric.name)
             if cell.labelled:
+                self._explain(cell, None)
                 believed &= self._spread(cell, value or {}, reject)
                 continue
+            # A board may have one part of what is read together and lack the other.
+            lacks = believable and value is None and not filling.flows
+            self._explain(cell, OF_BOARD if lacks else None)
             if value is not None and not metric.limits.hold(value):
                 reject(metric.name)
                 value, believed = None, False
@@ -237,16 +246,21 @@ class Row:
     def _miss(self, filling: Filling, windows: Windows) -> None:
         """A read brought nothing. A total stays what it was: the next read goes on from there."""
         for cell in filling.cells:
+            self._explain(cell, None)
             if not cell.accumulated:
                 self.values[cell.column] = None
                 if cell.series is not None:
                     windows.hold(self.slot, cell.series, None)
 
-    def _explain(self, filling: Filling, reason: str | None, windows: Windows) -> None:
+    def _withdraw(self, filling: Filling, reason: str, windows: Windows) -> None:
         """Note why the metrics cannot be read; what was read before is withdrawn with it."""
         for cell in filling.cells:
+            self._explain(cell, reason)
+            self.values[cell.column] = None
+            if cell.series is not None:
+                windows.forget(self.slot, cell.series)
+
+    def _explain(self, cell: Cell, reason: str | None) -> None:
+        if self.reasons[cell.column] != reason:
             self.reasons[cell.column] = reason
-            if reason is not None:
-                self.values[cell.column] = None
-                if cell.series is not None:
-                    windows.forget(self.slot, cell.series)
+            self._moved += 1

@@ -14,6 +14,7 @@ import msgspec
 
 from exporter.measure import contention
 from exporter.measure.contention import LEAST_COVERED_RATIO, MOST_UNATTRIBUTED_RATIO
+from slicewatch.catalog.readings.sharing import TenantUse
 
 TenantKey = tuple[str, str, str]
 """Namespace, pod and container."""
@@ -24,27 +25,11 @@ HOST: Final[TenantKey] = ("", "", "")
 _US: Final = 1_000_000
 
 
-class TenantSharing(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What one tenant had of a device.
-
-    Attributes:
-        busy_seconds_total: how long it kept the device busy.
-        foreign_busy_seconds_total: how long other tenants did while it was there.
-        busy_ratio: its share of the device's time in the short window, 0 to 1; None if unknown.
-        contention_ratio: ``contention.tenant_ratio`` over the long window; None if unknown.
-    """
-
-    busy_seconds_total: float
-    foreign_busy_seconds_total: float
-    busy_ratio: float | None
-    contention_ratio: float | None
-
-
 class DeviceSharing(msgspec.Struct, frozen=True, kw_only=True):
     """How a device was shared.
 
     Attributes:
-        tenants: those named in the long window, also while they are idle.
+        tenants: those named in the long window, also while they are idle: their times and ratios.
         contention_ratio: ``contention.device_ratio`` over the long window; None if unknown.
         unattributed_busy_ratio: share of the long window in which the device worked for nobody
             known; None if unknown.
@@ -52,16 +37,14 @@ class DeviceSharing(msgspec.Struct, frozen=True, kw_only=True):
         contended_seconds_total: ``contention.is_contended``, judged tick by tick; None as long as
             nothing was ever known.
         covered_seconds_total: how much time is known since the start.
-        rescaled_ticks_total: ticks in which the parts exceeded the whole and were scaled down.
     """
 
-    tenants: dict[TenantKey, TenantSharing]
+    tenants: dict[TenantKey, TenantUse]
     contention_ratio: float | None
     unattributed_busy_ratio: float | None
     covered_seconds: float
     contended_seconds_total: float | None
     covered_seconds_total: float
-    rescaled_ticks_total: int
 
 
 class _Tenant:
@@ -168,7 +151,6 @@ class Sharing:
         self._tenants: dict[TenantKey, _Tenant] = {}
         self._covered_us = 0
         self._contended_us = 0
-        self._rescaled = 0
 
     def take(
         self,
@@ -196,8 +178,6 @@ class Sharing:
             _microseconds(unattributed_busy_seconds, "unattributed busy time"),
             *[_microseconds(seconds, key) for key, (seconds, _) in tenants.items()],
         ]
-        # One microsecond each is what rounding may add.
-        self._rescaled += sum(parts) > covered_us + len(parts)
         unattributed_us, *busy_us = _fitted(parts, covered_us)
         attributed_us = sum(busy_us)
         active = self._name(at, tenants, busy_us, attributed_us, is_known=covered_us > 0)
@@ -221,7 +201,6 @@ class Sharing:
             covered_seconds=window.covered_us / _US,
             contended_seconds_total=self._contended_us / _US if self._covered_us else None,
             covered_seconds_total=self._covered_us / _US,
-            rescaled_ticks_total=self._rescaled,
         )
 
     def _name(
@@ -273,13 +252,13 @@ class Sharing:
         for key in gone:
             del self._tenants[key]
 
-    def _tenant_states(self, all_us: int) -> dict[TenantKey, TenantSharing]:
+    def _tenant_states(self, all_us: int) -> dict[TenantKey, TenantUse]:
         known, short_known = self._long.is_known(), self._short.is_known()
         covered_us, short_us = self._long.covered_us, self._short.covered_us
         processes = [tenant.processes() for tenant in self._tenants.values()]
         all_processes = sum(processes)
         return {
-            key: TenantSharing(
+            key: TenantUse(
                 busy_seconds_total=tenant.busy_us / _US,
                 foreign_busy_seconds_total=tenant.foreign_us / _US,
                 busy_ratio=tenant.short_us / short_us if short_known else None,

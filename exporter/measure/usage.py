@@ -5,7 +5,7 @@ together. A process whose container is unknown belongs to nobody, and what it us
 such. Whose a process is, is decided elsewhere; nothing here reads anything.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from exporter.measure.sharing import DeviceSharing, Sharing, TenantKey
 from exporter.nvml.protocol import Outcome, Unsupported, Value
@@ -17,9 +17,12 @@ from slicewatch.catalog.readings.processes import (
     ProcessUtilization,
 )
 from slicewatch.catalog.readings.processes import Processes as ProcessList
+from slicewatch.wire.layout import Tenant
 
-# Why the shares of a device's processes are not known, beside what its driver says.
+# Why the shares of a device's processes are not known, beside what its driver says. On a vGPU host
+# all virtual machines would be one tenant, the host: who waits there is in the scheduler's log.
 MPS = "mps"
+VGPU_HOST = "vgpu_host"
 
 
 def key_of(owner: Owner) -> TenantKey:
@@ -28,7 +31,12 @@ def key_of(owner: Owner) -> TenantKey:
 
 
 class Usage:
-    """One device: its processes, and how its tenants share it. Times are monotonic seconds."""
+    """One device: its processes, and how its tenants share it. Times are monotonic seconds.
+
+    Attributes:
+        hosts_vgpus: its processes are those of virtual machines.
+        state: how it is shared, as of the last tick.
+    """
 
     def __init__(self, *, window_seconds: float, short_window_seconds: float) -> None:
         self._sharing = Sharing(
@@ -40,9 +48,12 @@ class Usage:
         self._through_server = False
         # Seen at work since the last list, which is not read in every tick.
         self._seen: set[int] = set()
+        self._owners: Mapping[Owner, Sequence[GpuProcess]] = {}
+        self._owners_of: int | None = None
         self._refused = ""
         self._fault = ""
         self._taken = False
+        self.hosts_vgpus = False
         self.state: DeviceSharing = self._sharing.state(0.0)
 
     @property
@@ -54,6 +65,7 @@ class Usage:
         """Take the list of processes; None if it was not asked for."""
         if outcome is None:
             return
+        self._owners_of = None
         self._seen.clear()
         if not isinstance(outcome, Value):
             self._listed = None
@@ -65,7 +77,7 @@ class Usage:
     def take_shares(
         self,
         outcome: Outcome[ProcessUtilization] | None,
-        allocated: Iterable[TenantKey],
+        holders: Iterable[Tenant],
         processes: Processes,
         at: float,
     ) -> None:
@@ -73,22 +85,36 @@ class Usage:
 
         Args:
             outcome: None or a failure leaves that time unknown.
-            allocated: tenants that hold the device, whether they use it or not.
+            holders: who was given the device, whether they use it or not.
             processes: knows whose a process is.
             at: when it was read.
         """
         self._fault = str(processes.fault)
         if isinstance(outcome, Value):
             self._taken = True
-            self._take(outcome.value, allocated, processes, at)
+            self._take(outcome.value, holders, processes, at)
         elif isinstance(outcome, Unsupported):
             self._refused = outcome.reason
         # Where nothing was ever known there is nothing that could grow old.
         if self._taken:
             self.state = self._sharing.state(at)
 
-    def owners(self, processes: Processes) -> dict[Owner, list[GpuProcess]]:
-        """Return whose processes there are, and what each of them holds as far as it is listed."""
+    def owners(self, processes: Processes) -> Mapping[Owner, Sequence[GpuProcess]]:
+        """Return whose processes there are, and what each of them holds as far as it is listed.
+
+        The same object until something of it may have changed.
+        """
+        if self._owners_of != processes.version:
+            self._owners = self._found(processes)
+            self._owners_of = processes.version
+        return self._owners
+
+    @property
+    def is_listed(self) -> bool:
+        """Tell whether the driver said which processes there are."""
+        return self._listed is not None
+
+    def _found(self, processes: Processes) -> dict[Owner, list[GpuProcess]]:
         found: dict[Owner, list[GpuProcess]] = {}
         listed = self._listed or ()
         for process in listed:
@@ -100,35 +126,35 @@ class Usage:
                 found.setdefault(owner, [])
         return found
 
-    @property
-    def is_listed(self) -> bool:
-        """Tell whether the driver said which processes there are."""
-        return self._listed is not None
-
     def _take(
         self,
         reading: ProcessUtilization,
-        allocated: Iterable[TenantKey],
+        holders: Iterable[Tenant],
         processes: Processes,
         at: float,
     ) -> None:
         pids = [share.pid for share in reading.shares]
-        self._seen.update(pids)
+        if not self._seen.issuperset(pids):
+            self._seen.update(pids)
+            self._owners_of = None
         self._through_server |= any(map(processes.is_mps_server, pids))
         self._refused = MPS if self._through_server else ""
-        self._count(reading, allocated, processes, at)
+        if self.hosts_vgpus:
+            self._refused = VGPU_HOST
+        self._count(reading, holders, processes, at)
 
     def _count(
         self,
         reading: ProcessUtilization,
-        allocated: Iterable[TenantKey],
+        holders: Iterable[Tenant],
         processes: Processes,
         at: float,
     ) -> None:
         covered = 0 if self.reason else reading.covered_us()
         # Who holds the device or has a context on it is there, and others can be in its way.
-        present = (*allocated, *map(key_of, self.owners(processes)))
-        busy = {key: [0.0, 0] for key in present}
+        busy = {(t.namespace, t.pod, t.container): [0.0, 0] for t in holders}
+        for present in self.owners(processes):
+            busy.setdefault(key_of(present), [0.0, 0])
         unattributed = 0.0
         for share in reading.shares if covered else ():
             seconds = share.percent * covered / (100 * MICROSECONDS)

@@ -1,1 +1,1 @@
-"""The seam to the driver: one protocol, the real implementation and the simulated one."""
+"""The seam to the driver, real and simulated, and who reads it when."""

@@ -16,6 +16,8 @@ from exporter.nvml.protocol import DriverUnavailableError, Failed, Nvml, Outcome
 from slicewatch.wire.layout import Device
 
 PATIENCE_SECONDS = 2.0
+# More than a node has; a driver in trouble may claim billions, and each gets a thread.
+MOST_GPUS = 64
 
 HANGS = Failed("HANG")
 
@@ -40,7 +42,8 @@ class Enumeration:
         Raises:
             DriverUnavailableError: the driver is gone.
         """
-        self._count = count = self._nvml.count()
+        self._count = self._nvml.count()
+        count = min(self._count, MOST_GPUS)
         self._threads = [_thread(partial(self._ask, index)) for index in range(count)]
         deadline = time.monotonic() + patience_seconds
         for thread in self._threads:

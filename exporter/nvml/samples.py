@@ -19,21 +19,25 @@ from slicewatch.catalog.readings.vgpu import VgpuRate, VgpuUtilization
 AHEAD_US: Final = 1_000_000
 
 
-class SampleCursor:
+class _Newest:
+    """The timestamp of the newest sample that was read."""
+
+    def __init__(self) -> None:
+        self._seen_us = 0
+
+    def since_us(self, now_us: int) -> int:
+        """Return the timestamp after which to ask; 0 for whatever there is."""
+        if self._seen_us > now_us + AHEAD_US:
+            self._seen_us = 0
+        return self._seen_us
+
+
+class SampleCursor(_Newest):
     """The last sample taken of one GPU.
 
     It outlives sessions and restarts of NVML: the samples between two of them are in the driver's
     buffer, and count.
     """
-
-    def __init__(self) -> None:
-        self._seen_us = 0
-
-    def last_seen_us(self, now_us: int) -> int:
-        """Return the timestamp after which to ask; 0 for whatever there is."""
-        if self._seen_us > now_us + AHEAD_US:
-            self._seen_us = 0
-        return self._seen_us
 
     def is_dry(self, now_us: int) -> bool:
         """Tell whether samples have stopped, as on some boards while they idle.
@@ -97,17 +101,8 @@ class ProcessCursor:
 VgpuRow = tuple[int, int, float, float, float, float]
 
 
-class VgpuCursor:
+class VgpuCursor(_Newest):
     """The newest sample of vGPUs that was read of one GPU."""
-
-    def __init__(self) -> None:
-        self._seen_us = 0
-
-    def since_us(self, now_us: int) -> int:
-        """Return the timestamp after which to ask; 0 for whatever there is."""
-        if self._seen_us > now_us + AHEAD_US:
-            self._seen_us = 0
-        return self._seen_us
 
     def take(
         self, rows: Iterable[VgpuRow], running: Mapping[int, str], now_us: int

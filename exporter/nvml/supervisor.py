@@ -94,11 +94,6 @@ class Supervisor:
             return RELEASED
         return STARTING if self._life.phase is Phase.STARTING and not self._fault else self._fault
 
-    @property
-    def readers(self) -> tuple[Reader, ...]:
-        """Return the readers of the present start."""
-        return self._readers
-
     def follow(self, plan: Plan) -> None:
         """Read by another plan from the next pass of each GPU on."""
         self._plan = plan
@@ -182,12 +177,19 @@ class Supervisor:
             await self._settle(deadline)
         if self._life.phase is Phase.STOPPED:
             self._take_stop()
-        elif self._release.seconds_open > RELEASE_PATIENCE_SECONDS:
+        elif self._waited_seconds() > RELEASE_PATIENCE_SECONDS:
             why = self._what_holds()
             log.warning("NVML not released", reason=self._release.reason, why=why)
             self._release.refuse(why)
             return self._life.phase is Phase.STARTED
         return False
+
+    def _waited_seconds(self) -> float:
+        """Return for how long a release waits, or a call that is in its way was waited for before.
+
+        Whoever asks again and again while a GPU hangs would keep the others from being read.
+        """
+        return max((self._release.seconds_open, *self._relay.running().values()))
 
     def _take_stop(self) -> None:
         if not self._release.granted:

@@ -1,4 +1,4 @@
-"""PodResources v1 on the wire: encodes and decodes the kubelet's list of allocations.
+"""PodResources v1 on the wire: encodes and decodes the kubelet's lists of allocations and offers.
 
 ``podresources_pb2.py`` and its ``.pyi`` are generated from ``podresources.proto``; in the
 repository's root::

@@ -44,6 +44,11 @@ class Processes(Protocol):
         """Why ``owner`` is None for every PID; it does not change."""
         ...
 
+    @property
+    def version(self) -> int:
+        """Count up with every ``refresh`` that may have changed an answer."""
+        ...
+
     def owner(self, pid: int) -> Owner | None:
         """Return whose process this is.
 

@@ -70,6 +70,7 @@ class HostProcesses:
         self._containers = Containers(containers, clock)
         self._lifetimes = Lifetimes(proc, most_pidfds)
         self._clock = clock
+        self._version = 0
         self._answers: dict[int, Owner | None] = {}
         self._servers: dict[int, bool] = {}
         self._unnamed: dict[int, Placement] = {}
@@ -99,19 +100,29 @@ class HostProcesses:
             self._servers[pid] = self._read(pid, "comm").strip() == MPS_SERVER
         return self._servers[pid]
 
+    @property
+    def version(self) -> int:
+        """Count up with every ``refresh`` that changed an answer."""
+        return self._version
+
     def refresh(self) -> None:
         """Forget who has ended; ask again about who is unknown or unnamed."""
+        changed = False
         for pid in self._lifetimes.ended():
             del self._answers[pid]
             self._unnamed.pop(pid, None)
             self._servers.pop(pid, None)
+            changed = True
         now = self._clock()
         for pid in [pid for pid, at in self._retry_at.items() if at <= now]:
             del self._answers[pid], self._retry_at[pid]
+            changed = True
         for pid, placement in list(self._unnamed.items()):
             if owner := self._named(placement):
                 self._answers[pid] = owner
                 del self._unnamed[pid]
+                changed = True
+        self._version += changed
 
     def close(self) -> None:
         """Close what watches the processes."""

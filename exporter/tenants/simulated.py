@@ -15,6 +15,7 @@ class SimulatedProcesses:
     def __init__(self, node: SimulatedNode, *, fault: Fault = Fault.NONE) -> None:
         self._node = node
         self._fault = fault
+        self.version = 0
         self._answers: dict[int, Owner | None] = {}
 
     @property
@@ -37,6 +38,7 @@ class SimulatedProcesses:
     def refresh(self) -> None:
         """Look at the node anew."""
         self._answers.clear()
+        self.version += 1
 
     def close(self) -> None:
         """Do nothing: nothing is open."""

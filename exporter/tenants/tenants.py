@@ -150,8 +150,8 @@ class TenantMap:
             included.
         pods: what the API server says about pods of this node. Whoever follows it replaces the
             content; empty until then.
-        offers: what the plugins of the node offer.
         published: the same for the devices of the node's ResourceSlices.
+        offers: what the plugins of the node offer.
         devices_changed: set when ``resolve`` sees other devices than before, so that the kubelet
             is polled again: allocations may have changed with them.
     """

@@ -44,8 +44,8 @@ METRICS: Final = (
     ),
     MIG.info(
         "gpu_mig_info",
-        help="Placement of the MIG instance: first memory slice and slice count.",
-        labels=(Label.PLACEMENT,),
+        help="Place and size of the MIG instance: first memory slice and slice count, SMs.",
+        labels=(Label.PLACEMENT, Label.SM_COUNT),
     ),
     SUPPORT.gauge(
         "gpu_metric_supported",

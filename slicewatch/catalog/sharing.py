@@ -20,7 +20,21 @@ DEVICE_USE: Final = Derived(
     name="device_use",
     reading=DeviceUse,
     scopes=frozenset({Scope.GPU, Scope.MIG}),
-    reads=(PROCESSES, PROCESS_UTILIZATION, GPM),
+    reads=(PROCESSES, PROCESS_UTILIZATION),
+)
+AT_ONCE: Final = Derived(
+    name="at_once",
+    reading=float,
+    scopes=frozenset({Scope.GPU, Scope.MIG}),
+    reads=(PROCESSES, GPM),
+)
+
+PRESSURE: Final = AT_ONCE.gauge(
+    "gpu_pressure_ratio",
+    help="How busy SMs or memory are, whichever is more, while tenants use them at the same time.",
+    unit=Unit.RATIO,
+    limits=RATIO,
+    value=float,
 )
 
 OF_TENANTS: Final = (
@@ -45,7 +59,7 @@ OF_TENANTS: Final = (
     ),
     TENANT_USE.gauge(
         "gpu_tenant_contention_ratio",
-        help="Upper bound of the time for which the container may have found the device taken.",
+        help="Share of the contention window in which the container may have found the device taken.",
         unit=Unit.RATIO,
         limits=RATIO,
         value=lambda use: use.contention_ratio,
@@ -75,7 +89,7 @@ OF_TENANTS: Final = (
 OF_DEVICES: Final = (
     DEVICE_USE.gauge(
         "gpu_contention_ratio",
-        help="Mean over the device's busy time of the share that tenants lost to each other.",
+        help="Mean, over the device's busy time, of the share of the window in which others had it.",
         unit=Unit.RATIO,
         limits=RATIO,
         value=lambda use: use.contention_ratio,
@@ -100,13 +114,6 @@ OF_DEVICES: Final = (
         value=lambda use: use.unattributed_busy_ratio,
     ),
     DEVICE_USE.gauge(
-        "gpu_pressure_ratio",
-        help="How busy SMs or memory are, whichever is more, while tenants use them at the same time.",
-        unit=Unit.RATIO,
-        limits=RATIO,
-        value=lambda use: use.pressure_ratio,
-    ),
-    DEVICE_USE.gauge(
         "gpu_tenants_allocated",
         help="Containers to which the device, or a replica of it, is allocated.",
         unit=Unit.NONE,
@@ -128,4 +135,4 @@ OF_DEVICES: Final = (
         value=lambda use: use.replicas,
     ),
 )
-METRICS: Final = OF_TENANTS + OF_DEVICES
+METRICS: Final = (*OF_TENANTS, *OF_DEVICES, PRESSURE)

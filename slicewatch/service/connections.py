@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from slicewatch.service import logs
 
@@ -79,6 +80,14 @@ class _Connection(web.RequestHandler):
     def connection_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)
         self._ended(self)
+
+    def log_exception(self, *args: object, **about: object) -> None:
+        fault = about.get("exc_info")
+        if isinstance(fault, HttpProcessingError):
+            # Whoever sends nonsense decides how often, and its text has what was sent: passwords.
+            log.debug("malformed request", fault=type(fault).__name__)
+        else:
+            super().log_exception(*args, **about)
 
 
 class Connections:

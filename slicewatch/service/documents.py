@@ -38,7 +38,7 @@ def parse_yaml(text: str, *, typed: bool = True) -> object:
         raise DocumentError(f"not YAML: {' '.join(str(error).split())}") from error
     except RecursionError as error:
         raise DocumentError("nested too deeply") from error
-    except ValueError as error:  # dates and numbers that look like ones and are none
+    except _NOT_OF_ITS_KIND as error:
         raise DocumentError(f"not YAML: {error}; put it in quotes") from error
 
 
@@ -57,6 +57,11 @@ def parse_json(text: str) -> object:
         raise DocumentError(f"not JSON: {error}") from error
     except RecursionError as error:
         raise DocumentError("nested too deeply") from error
+
+
+# What PyYAML raises for dates and numbers that look like ones and are none, and for scalars that
+# are not what their tag says, as in ``!!bool perhaps`` or ``{!!set x: 1}``.
+_NOT_OF_ITS_KIND = (ValueError, TypeError, LookupError, AttributeError)
 
 
 def _check_length(text: str) -> None:

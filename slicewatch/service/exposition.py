@@ -52,6 +52,12 @@ def labels_text(labels: Iterable[tuple[str, str]]) -> str:
     return "{" + ",".join(f'{n}="{_escaped(v)}"' for n, v in labels if v != "") + "}"
 
 
+def own_labels_text(metric: Metric[Any], values: str | tuple[str, ...]) -> str:
+    """Return the text of a metric's own labels with these values."""
+    texts = (values,) if isinstance(values, str) else values
+    return labels_text(zip(metric.labels, texts, strict=True))
+
+
 def _escaped(value: str) -> str:
     return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
 

@@ -19,6 +19,7 @@ from prometheus_client.registry import Collector
 
 from slicewatch.catalog import CATALOG
 from slicewatch.catalog.model import Kind, Metric, Own
+from slicewatch.service.exposition import Format
 
 M = TypeVar("M", bound=MetricWrapperBase)
 
@@ -56,13 +57,13 @@ class OwnMetrics:
         """Return the histogram that the catalog declares as ``metric``."""
         return self._get(metric, Histogram)
 
-    def render(self, *, open_metrics: bool) -> bytes:
+    def render(self, form: Format) -> bytes:
         """Return the exposition of all of them.
 
         OpenMetrics ends with ``# EOF`` and has units, and since when counters and histograms
         count.
         """
-        if open_metrics:
+        if form is Format.OPEN_METRICS:
             rendered: bytes = openmetrics.generate_latest(self.registry)  # type: ignore[no-untyped-call]
             return rendered
         return text.generate_latest(_WithoutCreated(self.registry))

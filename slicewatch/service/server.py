@@ -32,7 +32,7 @@ class Address:
     def parse(cls, text: object) -> "Address":
         """Return the address of a text; raise ``ValueError`` if it is not one."""
         parts = _ADDRESS.fullmatch(str(text).strip())
-        if parts is None or int(parts["port"]) > 65_535:
+        if parts is None or int(parts["port"]) > 65_535 or not _is_host(parts["plain"] or ""):
             raise ValueError(f"{text!r} is not a valid address; write it like :9400 or [::1]:9400")
         return cls(parts["bracketed"] or parts["plain"] or "", int(parts["port"]))
 
@@ -44,6 +44,14 @@ class Address:
 _ADDRESS = re.compile(
     r"(?:\[(?P<bracketed>[0-9A-Fa-f:.]+(?:%\w+)?)\]|(?P<plain>[^\[\]:\s]*)):(?P<port>[0-9]{1,5})"
 )
+
+
+def _is_host(name: str) -> bool:
+    try:
+        name.encode("idna")
+    except UnicodeError:  # an empty part, as in a..b, or one of more than 63 bytes
+        return False
+    return True
 
 
 @asynccontextmanager

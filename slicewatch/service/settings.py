@@ -127,9 +127,9 @@ class Field:
 
     def read(self, value: object) -> Any:  # noqa: ANN401 - the type is the field's annotation
         """Return the value in the field's type; raise ``ValueError`` if it cannot be."""
-        if isinstance(value, str) and not value.isprintable():
+        if hidden := next((text for text in _texts(value) if not text.isprintable()), None):
             # Bytes that are not UTF-8 arrive as surrogates, and no page could be rendered.
-            raise ValueError(f"{value!r} has characters that cannot be shown")
+            raise ValueError(f"{hidden!r} has characters that cannot be shown")
         if self.declaration.parse is not None:
             return self.declaration.parse(value)
         try:
@@ -268,6 +268,14 @@ def _read(
             except (ValueError, TypeError) as error:
                 faults.append(f"{where(field)}: {error}")
     return read
+
+
+def _texts(value: object) -> list[str]:
+    """Return the text that a source provides, or those of the list or mapping in a file."""
+    if isinstance(value, dict):
+        value = [*value, *value.values()]
+    parts = value if isinstance(value, list) else [value]
+    return [part for part in parts if isinstance(part, str)]
 
 
 def _shaped(value: object, annotation: object) -> object:

@@ -17,6 +17,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_open
 from prometheus_client.parser import text_string_to_metric_families as read_text
 
+from slicewatch.catalog import CATALOG
 from slicewatch.wire.snapshot import decode
 from testbed import binaries
 from testbed.require import skip_or_fail
@@ -262,7 +263,9 @@ def test_the_users_own_file_chooses_families_and_labels(start, tmp_path):
     samples = exporter.until(lambda found: count(found, "gpu_utilization") == 2)
     device = [s for s in samples if "uuid" in s.labels]
     assert {"cluster": "production", "region": "cn-east"}.items() <= device[0].labels.items()
-    assert {s.name for s in device} == {*USERS_FILE["metrics"], "gpu_up", "gpu_info"}
+    core = {metric.name for metric in CATALOG if metric.core}
+    assert {s.name for s in device} - core == set(USERS_FILE["metrics"])
+    assert {"gpu_up", "gpu_info", "gpu_reading_age_seconds"} <= {s.name for s in device}
 
 
 @pytest.mark.parametrize(
@@ -291,7 +294,7 @@ def test_a_port_that_is_taken_ends_it_with_status_2_and_a_line(demo):
     assert done.returncode == 2
     last = done.stderr.splitlines()[-1]
     assert last.startswith("slicewatch exporter: ")
-    assert "address already in use" in last
+    assert "Address already in use" in last
 
 
 def test_neither_command_line_nor_kubernetes_libraries_are_loaded():

@@ -124,9 +124,14 @@ class Calls:
             raise NVMLError(code)
         return question.numbers()
 
-    def call(self, function: str, *arguments: object) -> int:
-        """Call any function; return ``INSUFFICIENT_SIZE``, which is an answer, or success."""
+    def call(self, function: str, *arguments: object) -> None:
+        """Call any function."""
+        if code := self._functions[function](*arguments):
+            raise NVMLError(code)
+
+    def fits(self, function: str, *arguments: object) -> bool:
+        """Call a function that fills a buffer; tell whether all that it has to say fits into it."""
         code = self._functions[function](*arguments)
         if code and code != pynvml.NVML_ERROR_INSUFFICIENT_SIZE:
             raise NVMLError(code)
-        return code
+        return not code

@@ -93,9 +93,12 @@ class RealEvents:
 
     def _collect(self, events: list[Event], timeout_milliseconds: int) -> NoValue | None:
         try:
-            while len(events) < _EVENTS_AT_ONCE:
-                wait = 0 if events else timeout_milliseconds
-                events.append(self._event(pynvml.nvmlEventSetWait_v2(self._set, wait)))
+            for taken in range(_EVENTS_AT_ONCE):
+                wait = 0 if taken else timeout_milliseconds
+                data = pynvml.nvmlEventSetWait_v2(self._set, wait)
+                # What nobody asked for must not cost the events that came with it.
+                if (kind := _KINDS.get(data.eventType)) is not None:
+                    events.append(self._event(kind, data))
         except NVMLError as error:
             return None if error.value == Return.TIMEOUT else outcome_of(error.value)
         return None
@@ -104,9 +107,9 @@ class RealEvents:
         self._ended = reason
         _free(self._set)
 
-    def _event(self, data: pynvml.c_nvmlEventData_t) -> Event:
+    def _event(self, kind: EventKind, data: pynvml.c_nvmlEventData_t) -> Event:
         return Event(
-            kind=_KINDS[data.eventType],
+            kind=kind,
             gpu=self._names.get(_address(data.device)) or _name(data.device),
             data=data.eventData,
             gpu_instance=_instance_or_none(data.gpuInstanceId),

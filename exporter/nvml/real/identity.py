@@ -9,9 +9,9 @@ from typing import Final
 import pynvml
 from pynvml import NVMLError
 
-from exporter.nvml.protocol import Failed, Outcome, Unsupported, Value
+from exporter.nvml.protocol import Failed, Outcome, Value
 from exporter.nvml.real.calls import Calls, Handle
-from exporter.nvml.real.returns import GONE, TOO_OLD, outcome_of
+from exporter.nvml.real.returns import GONE, TOO_OLD, UNSUPPORTED, outcome_of
 from slicewatch.wire.layout import Device
 
 # What tells one MIG instance from another: uuid, GPU instance, compute instance, and its
@@ -46,7 +46,7 @@ def mig_mode(calls: Calls, handle: Handle) -> tuple[bool, bool] | None:
     try:
         current, pending = calls.mig_modes(handle)
     except NVMLError as error:
-        if not isinstance(outcome_of(error.value), Unsupported):
+        if error.value not in UNSUPPORTED:
             raise
         return None
     return current == pynvml.NVML_DEVICE_MIG_ENABLE, pending != current
@@ -170,6 +170,6 @@ def _instance_info(handle: Handle, gpu_instance: int) -> pynvml.c_nvmlGpuInstanc
         instance = pynvml.nvmlDeviceGetGpuInstanceById(handle, gpu_instance)
         return pynvml.nvmlGpuInstanceGetInfo(instance)
     except NVMLError as error:
-        if not isinstance(outcome_of(error.value), Unsupported):
+        if error.value not in UNSUPPORTED:
             raise
         return None

@@ -53,6 +53,8 @@ _LOST: Final = frozenset({Return.GPU_IS_LOST, Return.RESET_REQUIRED, Return.GPU_
 _DRIVER_GONE: Final = frozenset({
     Return.UNINITIALIZED, Return.DRIVER_NOT_LOADED, Return.LIB_RM_VERSION_MISMATCH,
 })  # fmt: skip
+# Asking again will not help.
+UNSUPPORTED: Final = TOO_OLD | {Return.NOT_SUPPORTED, Return.NO_PERMISSION}
 # Not this call alone fails but every one, of the GPU or of the process.
 GONE: Final = _LOST | _DRIVER_GONE
 _UNAVAILABLE: Final[dict[int, tuple[str, str]]] = {

@@ -48,12 +48,12 @@ class RealSession:
         cpu_nanoseconds: Callable[[], int] = time.time_ns,
         monotonic_nanoseconds: Callable[[], int] = time.monotonic_ns,
     ) -> None:
-        self._cpu_nanoseconds = cpu_nanoseconds
+        self._now_us: Callable[[], int] = lambda: cpu_nanoseconds() // _NANOSECONDS_PER_MICROSECOND
         self._calls = Calls()
         self._counters = RealCounters(self._calls, monotonic_nanoseconds)
         self._gpm: GpmPairs[RealSample] = GpmPairs(self._counters)
         self._processes = ProcessReads()
-        vgpus = VgpuReads(cursors, cpu_nanoseconds)
+        vgpus = VgpuReads(cursors, self._now_us)
         self._uuid = gpu.uuid.encode()
         self._whole = msgspec.structs.replace(gpu, mig_enabled=False)
         self._partitioned = msgspec.structs.replace(gpu, mig_enabled=True)
@@ -166,6 +166,9 @@ class RealSession:
         try:
             instance = self._calls.instance(handle, index)
             key = identity.instance_key(self._calls, instance)
+            # One that moved to a later index during the pass would be every series twice.
+            if key[0] in found or key[0] == self._uuid:
+                return None
             known = self._instances.get(key[0])
             if known is None or known[0] != key:
                 known = (key, self._describe(handle, instance, key))
@@ -186,9 +189,9 @@ class RealSession:
         return identity.describe(self._whole, handle, instance, key, self._profiles)
 
     def _utilization(self, _: Calls, handle: Handle) -> Outcome[Any]:
-        now_us = self._cpu_nanoseconds() // _NANOSECONDS_PER_MICROSECOND
+        now_us = self._now_us()
         try:
-            samples = utilization.samples(handle, self._cursor.last_seen_us(now_us))
+            samples = utilization.samples(handle, self._cursor.since_us(now_us))
         except NVMLError as error:
             if error.value not in _NO_NEW_SAMPLES:
                 raise
@@ -199,7 +202,7 @@ class RealSession:
         return Value(Utilization((), reading.since_us, utilization.current_percent(handle)))
 
     def _process_utilization(self, calls: Calls, handle: Handle) -> Outcome[Any]:
-        now_us = self._cpu_nanoseconds() // _NANOSECONDS_PER_MICROSECOND
+        now_us = self._now_us()
         try:
             entries = self._processes.shares(calls, handle, self._process_cursor.since_us(now_us))
         except NVMLError as error:

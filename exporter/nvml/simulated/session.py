@@ -118,7 +118,7 @@ class SimulatedSession:
         if gpu.mig_enabled:
             return Unsupported("mig_enabled")
         now_us = self._now_us()
-        samples = gpu.utilization_samples(self._cursor.last_seen_us(now_us) or None)
+        samples = gpu.utilization_samples(self._cursor.since_us(now_us) or None)
         reading = self._cursor.take(samples, now_us)
         if reading.samples or not self._cursor.is_dry(now_us):
             return Value(reading)

@@ -40,7 +40,6 @@ class DeviceUse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         sampled_seconds_total: time that the samples of processes covered.
         tenants_allocated: containers that hold the device.
         tenants_active: containers, and the host, whose processes hold a context on it.
-        pressure_ratio: how busy tenants that run at the same time keep SMs or memory together.
         replicas: as how many devices the device plugin offers it.
     """
 
@@ -50,5 +49,4 @@ class DeviceUse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     sampled_seconds_total: float | None = None
     tenants_allocated: int | None = None
     tenants_active: int | None = None
-    pressure_ratio: float | None = None
     replicas: int | None = None

@@ -34,7 +34,7 @@ class Reading:
             return msgspec.convert(
                 {key: value for key, value in given.items() if key in known}, kind, strict=False
             )
-        except msgspec.ValidationError as error:
+        except (msgspec.ValidationError, UnicodeError) as error:
             self.faults.append(f"{name}: {str(error).replace('$.', '')}")
             return kind()
 

@@ -10,6 +10,7 @@ import pytest
 from adapter.api import request
 from adapter.join import Join
 from adapter.sources.source import Target
+from slicewatch.service.exposition import Format
 from slicewatch.wire.snapshot import encode
 from testbed import fleet
 from testbed.front_proxy import ROOT, WEB, ApiPort, Asker
@@ -237,7 +238,7 @@ async def test_what_is_never_served_is_not_found_even_before_pods_are_listed(ask
 async def test_requests_are_timed_by_api_and_code(ask: Asker) -> None:
     await ask(WEB)
     await ask("/nowhere")
-    text = ask.port.metrics.render(open_metrics=False).decode()
+    text = ask.port.metrics.render(Format.TEXT).decode()
     name = "slicewatch_adapter_request_duration_seconds_count"
     assert f'{name}{{api="custom.metrics.k8s.io",code="200"}} 1.0' in text
     assert f'{name}{{api="other",code="404"}} 1.0' in text

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_open
 from prometheus_client.parser import text_string_to_metric_families as read_text
 
-from exporter.dcgm.names import Aliases
+from exporter.dcgm.names import NATIVE, AliasPage
 from exporter.measure.plan import Plan
 from slicewatch.catalog import CATALOG
 from slicewatch.catalog.dcgm import ALIASES, HostLabel
@@ -39,7 +39,7 @@ def layout(*devices, **facts):
 
 
 def page(of, columns, form=Format.TEXT, **chosen):
-    return Aliases(**chosen).page_of(of).render(by_family(columns), form)
+    return AliasPage(of, **chosen).render(by_family(columns), form)
 
 
 def series(text):
@@ -245,9 +245,8 @@ def test_in_open_metrics_a_counter_without_its_suffix_is_of_no_known_type():
 
 def test_whatever_answers_a_name_is_read_for_it():
     """dcgm-exporter #571, #608: profiling values that are missing without a word."""
-    metrics = Aliases().metrics
-    assert {metric.name for metric in metrics} == {alias.metric for alias in ALIASES}
-    assert {alias.metric for alias in ALIASES} <= Plan.of(metrics).metrics
-    wide = {metric for metric in metrics if metric.origin.optional}
+    assert {metric.name for metric in NATIVE} == {alias.metric for alias in ALIASES}
+    assert {alias.metric for alias in ALIASES} <= Plan.of(NATIVE).metrics
+    wide = {metric for metric in NATIVE if metric.origin.optional}
     assert wide
     assert {m.name for m in wide}.isdisjoint(Plan.of(CATALOG.metrics[:1]).metrics)

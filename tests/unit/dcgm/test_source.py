@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from exporter.dcgm.page import Field, read
+from exporter.dcgm.page import read
 from exporter.dcgm.source import DEADLINE_SECONDS, INTERVALS_UNTIL_STALE, DcgmSource, Reason
 from slicewatch.wire.layout import Device
 
@@ -35,12 +35,6 @@ def test_utilization_is_in_percent_and_as_old_as_its_page(fed, instance):
     assert age == 3
     assert fed.reason(instance(), 103.0) is None
     assert fed.fault is None
-
-
-def test_every_field_of_the_instance_can_be_had(fed, instance):
-    assert fed.percent(Field.DRAM, instance(), 100.0)[0] == pytest.approx(80.0339)
-    assert fed.percent(Field.SM, instance(), 100.0) is None
-    assert fed.reason(instance(), 100.0, Field.SM) is Reason.NO_VALUE
 
 
 def test_an_idle_instance_is_0_and_not_absent(source, instance, recorded):
@@ -148,14 +142,13 @@ def test_the_page_of_another_program_is_a_fault(source, instance):
     assert source.reason(instance(), 0.0) is Reason.OTHER_PAGE
 
 
-def test_rejected_values_are_counted_by_field_and_the_reason_is_no_value(
+def test_rejected_values_are_counted_and_the_reason_is_no_value(
     source, rejected, instance, recorded
 ):
     """gpu-monitoring-tools #152."""
     source.take(read(recorded("2.6-a100-40gb").replace("0.995687", "9223372036854775794")), 0.0)
     assert rejected == ["DCGM_FI_PROF_GR_ENGINE_ACTIVE"]
     assert source.reason(instance(), 0.0) is Reason.NO_VALUE
-    assert source.percent(Field.TENSOR, instance(), 0.0) is not None
 
 
 def test_the_guide_says_what_to_do_about_every_reason():

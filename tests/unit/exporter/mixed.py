@@ -72,15 +72,16 @@ class Scene:
         began: when the exporter first looked; ``now``, when it was scraped.
         said: by family, its series and their values.
         page: the text as it was scraped, with what the exporter says of itself.
+        frame: the line that an adapter gets.
         rejected: families of which a value was not believed.
     """
 
-    def __init__(self, fleet, page, rejected):
+    def __init__(self, fleet, page, frame, rejected):
         self.fleet = fleet
         self.truth = fleet.truth
         self.node = fleet.nodes[0]
         self.began, self.now = BEGAN, fleet.now
-        self.page = page
+        self.page, self.frame = page, frame
         self.rejected = rejected
         self.said = _parsed(page)
         boards = [Place(gpu) for gpu in self.node.gpus]
@@ -159,10 +160,7 @@ async def _scrape(at):
     def now():
         return fleet.now
 
-    def own_page(_):
-        return own_metrics.render(open_metrics=False)
-
-    publication = Publication(CATALOG.metrics, own_page, clock=now)
+    publication = Publication(CATALOG.metrics, own_metrics.render, clock=now)
     board = Board(
         run="r", node=node.name, labels={}, window_seconds=WINDOW, tick_seconds=1,
         stale_seconds=5, reject=rejected.append,
@@ -190,8 +188,9 @@ async def _scrape(at):
             break
         fleet.advance_to(fleet.now + 1)
     page = publication.exposition(Format.TEXT, compressed=False).decode()
+    frame = publication.frame_now()
     await supervisor.close()
-    return Scene(fleet, page, rejected)
+    return Scene(fleet, page, frame, rejected)
 
 
 def _tell(tenants, fleet, node):

@@ -10,6 +10,7 @@ class People:
         self.owners = dict(owners)
         self.servers = frozenset(servers)
         self.fault = fault
+        self.version = 0
 
     def owner(self, pid):
         return None if self.fault else self.owners.get(pid)
@@ -18,7 +19,7 @@ class People:
         return not self.fault and pid in self.servers
 
     def refresh(self):
-        pass
+        self.version += 1
 
     def close(self):
         pass

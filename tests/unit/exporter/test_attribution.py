@@ -7,7 +7,7 @@ from exporter.page import page_of
 from exporter.tenants.owners import HOST, Owner
 from slicewatch.catalog import CATALOG
 from slicewatch.catalog.readings.processes import ProcessKind
-from slicewatch.catalog.sharing import OF_DEVICES, OF_TENANTS
+from slicewatch.catalog.sharing import OF_DEVICES, OF_TENANTS, PRESSURE
 from slicewatch.service.exposition import Format
 from slicewatch.wire.layout import Layout
 from tests.unit.exporter.attributed import (
@@ -199,6 +199,6 @@ def test_every_metric_of_tenants_and_devices_has_a_column_of_their_length():
         metric.name: 2 for metric in OF_TENANTS
     }
     assert {name: len(column) for name, column in uses.of_devices.items()} == {
-        metric.name: 2 for metric in OF_DEVICES
+        metric.name: 2 for metric in (*OF_DEVICES, PRESSURE)
     }
     assert uses.reasons == {}

@@ -1,5 +1,6 @@
 """From passes to snapshots: what is published of whom, and when the layout gets a new number."""
 
+import dataclasses
 import math
 
 import msgspec
@@ -157,6 +158,21 @@ def test_a_gpu_that_hangs_is_down_once_its_values_are_stale_and_its_rows_stay(ta
     _, snapshot = table.tick(table.cycle(one, part))
     assert snapshot.up == [True, True]
     assert table.board.silent(table.now) == {}
+
+
+def test_a_pass_that_hung_while_the_plan_changed_costs_the_others_nothing(table):
+    """What is read once an hour would be missing until then."""
+    hung, other = table.gpu(0), table.gpu(1)
+    table.begin(hung, other)
+    late = table.cycle(hung)
+    newer = dataclasses.replace(PLAN, number=PLAN.number + 1)
+    read = dataclasses.replace(table.cycle(other), plan=newer)
+    nothing_due = tuple(tuple(None for _ in outcomes) for outcomes in read.readings)
+    table.tick(read)
+    table.tick(late)
+    _, snapshot = table.tick(dataclasses.replace(read, readings=nothing_due))
+    assert snapshot.up == [True, True]
+    assert snapshot.values["gpu_memory_total_bytes"] == [None, 1000]
 
 
 def test_a_pass_that_fails_once_takes_nobody_down(table):

@@ -231,6 +231,19 @@ async def test_a_call_that_hangs_is_a_conflict_that_names_it(desk, gpu, path, mo
         assert (await caller.call("POST", "/release"))[0] == 200
 
 
+async def test_whoever_waits_for_a_call_that_hangs_does_not_hold_up_the_end(desk, gpu, path):
+    nvml = desk(gpu(0), gpu(1))
+    async with asyncio.TaskGroup() as group, client(path) as session:
+        async with calling(nvml, path) as caller:
+            gate = nvml.hang("GPU-1")
+            await until(lambda: nvml.stuck)
+            waiting = group.create_task(Caller(session).call("POST", "/release"))
+            await caller.until(lambda status: status["reason"] == "request")
+        # It was answered, not cut off when the server had waited long enough.
+        assert await waiting == (409, {"error": "the exporter ends"})
+        gate.set()
+
+
 @pytest.mark.parametrize(
     ("query", "said"),
     [

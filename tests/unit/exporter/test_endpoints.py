@@ -70,9 +70,7 @@ class Site:
 @asynccontextmanager
 async def running(ready=None, **options):
     metrics = OwnMetrics(own.EXPORTER)
-    publication = Publication(
-        CATALOG.metrics, lambda form: metrics.render(open_metrics=form is Format.OPEN_METRICS)
-    )
+    publication = Publication(CATALOG.metrics, metrics.render)
     made = Endpoints(publication, "node<1>", ready or {}, **options)
     async with (
         serving(made.application(), Address("127.0.0.1", 0)) as address,

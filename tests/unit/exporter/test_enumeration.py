@@ -1,7 +1,7 @@
 """Every index is asked, at the same time, and one that hangs is told apart."""
 
-from exporter.nvml.enumeration import HANGS, Enumeration
-from exporter.nvml.protocol import Lost, Slot, Value
+from exporter.nvml.enumeration import HANGS, MOST_GPUS, Enumeration
+from exporter.nvml.protocol import Failed, Lost, Slot, Value
 from tests.unit.exporter.office import NO_DRIVER
 
 
@@ -29,6 +29,17 @@ def test_one_that_hangs_holds_up_no_other(desk, gpu):
     for thread in enumeration._threads:
         thread.join(10)
     assert not enumeration.hangs
+
+
+def test_an_absurd_number_of_gpus_is_not_walked_to_its_end(desk, gpu):
+    made = desk(gpu(0))
+    made.start()
+    nobody = (Slot(index=i, gpu=Failed("INVALID_ARGUMENT")) for i in range(1, MOST_GPUS))
+    made.slots = (*made.slots, *nobody)
+    made.count = lambda: 2**32 - 1
+    found = Enumeration(made).slots()
+    assert found[0].gpu == Value(gpu(0))
+    assert len(found) == MOST_GPUS
 
 
 def counted_again(enumeration):

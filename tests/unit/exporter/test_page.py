@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_open
 from prometheus_client.parser import text_string_to_metric_families as read_text
 
-from exporter.measure.plan import chosen
+from exporter.families import chosen
 from exporter.page import columns_of, page_of
 from slicewatch.catalog import CATALOG
 from slicewatch.service.exposition import Format, by_family

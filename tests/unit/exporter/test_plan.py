@@ -2,7 +2,8 @@
 
 import pytest
 
-from exporter.measure.plan import Plan, check_names, chosen
+from exporter.families import check_names, chosen
+from exporter.measure.plan import Plan
 from slicewatch.catalog import CATALOG
 from slicewatch.catalog.model import Probe, Scope
 

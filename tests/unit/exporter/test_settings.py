@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.measure.plan import chosen
+from exporter.families import chosen
 from exporter.settings import ExporterSettings
 from slicewatch.catalog import CATALOG
 from slicewatch.service.settings import SettingsError, load
@@ -53,6 +53,10 @@ def test_the_users_file_is_a_settings_file(tmp_path):
         ({"labels": {"a-b": "x"}}, "'a-b' is not a valid Prometheus label name"),
         ({"labels": {"__name__": "x"}}, "'__name__' is not a valid Prometheus label name"),
         ({"labels": {"uuid": "x"}}, "'uuid' is a label of our series; choose another name"),
+        (
+            {"labels": {"label_team": "x"}, "pod_labels": ("team",)},
+            "'label_team' is what pod_labels makes of team; choose another name",
+        ),
         ({"log_level": "loud"}, "'loud' is none of debug, info, warning, error"),
         ({"tick_seconds": 0.01}, "tick_seconds: 0.01 is not between 0.05 and 5"),
         ({"tick_seconds": 20.0}, "tick_seconds: 20 is not between 0.05 and 5"),

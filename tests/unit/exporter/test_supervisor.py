@@ -92,7 +92,7 @@ async def test_a_driver_that_goes_is_started_anew_when_it_is_back(offices, desk,
     assert set((await office.pass_all()).values()) == {gone}
     await office.pass_all()
     assert office.ended == ["no_driver"]
-    assert office.supervisor.readers == ()
+    assert office.supervisor._readers == ()
     office.desk.found, office.desk.refusal = {}, None
     for _ in range(3):
         found = await office.pass_all()
@@ -253,13 +253,13 @@ async def test_a_start_that_is_due_waits_for_one_that_is_merely_slow(offices, de
 async def test_passes_of_an_earlier_start_are_not_taken_for_those_of_a_new_one(offices, desk, gpu):
     office = offices(desk(gpu(0)))
     await office.pass_all()
-    (old,), relay = office.supervisor.readers, office.supervisor._relay
+    (old,), relay = office.supervisor._readers, office.supervisor._relay
     office.desk.found["GPU-0"] = Failed("UNINITIALIZED", reinitialise=True)
     await office.pass_all()
     office.desk.found = {}
     office.hand.now += 5
     await office.pass_all()
-    (new,) = office.supervisor.readers
+    (new,) = office.supervisor._readers
     assert new is not old
     relay.finished(old, ZeroDivisionError("from another life"))
     assert set(await office.pass_all()) == {"GPU-0"}

@@ -14,6 +14,7 @@ from slicewatch.catalog.readings.processes import (
     ProcessShare,
     ProcessUtilization,
 )
+from slicewatch.wire.layout import Tenant
 from tests.unit.exporter.people import People
 
 NOW_US = 1_800_000_000_000_000
@@ -29,17 +30,21 @@ class Device:
 
     def __init__(self, people, allocated=()):
         self.people = people
-        self.allocated = [key_of(owner) for owner in allocated]
+        self.holders = [
+            Tenant(device="GPU-0", namespace=o.namespace, pod=o.pod, container=o.container)
+            for o in allocated
+        ]
         self.usage = Usage(window_seconds=WINDOW, short_window_seconds=SHORT)
         self.at = 0
 
     def tick(self, percents=(), *, seconds=1, outcome=None):
         """Let a time pass in which each pid had a share of so many percent."""
         self.at += seconds
+        self.people.refresh()
         until = NOW_US + 1_000_000 * self.at
         shares = tuple(ProcessShare(pid, until, p) for pid, p in dict(percents).items())
         reading = Value(ProcessUtilization(shares, until - 1_000_000 * seconds, until))
-        self.usage.take_shares(outcome or reading, self.allocated, self.people, self.at)
+        self.usage.take_shares(outcome or reading, self.holders, self.people, self.at)
 
     def list(self, *processes, outcome=None):
         self.usage.take_list(outcome or Value(Processes(processes)))

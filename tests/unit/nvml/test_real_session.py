@@ -19,6 +19,7 @@ from slicewatch.catalog.readings.power import Temperature
 from slicewatch.catalog.utilization import UTILIZATION
 from testbed.driver.answers import Sample
 from testbed.driver.answers_of.utilization import UTILIZATION_SAMPLES
+from testbed.driver.state import EventState
 
 SCENARIO = """
 nodes:
@@ -221,6 +222,30 @@ def test_one_instance_that_fails_hides_neither_the_others_nor_the_gpu(world):
     assert [device.profile for device in instances] == ["3g.40gb"]
 
 
+def test_an_instance_that_moves_to_a_later_index_during_a_pass_is_one_device(world):
+    """The page would have each of its series twice, for which Prometheus refuses all of it."""
+
+    def move(state):
+        state.slots[2] = state.slots[1]
+
+    session = world.session(PARTITIONED)
+    before = resolved(session)
+    world.alter(PARTITIONED, move)
+    assert resolved(session) == before
+    assert isinstance(session.read(MEMORY, before[1]), Value)
+
+
+def test_an_instance_under_the_uuid_of_its_gpu_does_not_hide_the_gpu(world):
+    def spoil(state):
+        state.slots[1].uuid = state.uuid
+
+    session = world.session(PARTITIONED)
+    world.alter(PARTITIONED, spoil)
+    whole, *instances = resolved(session)
+    assert [device.profile for device in instances] == ["3g.40gb"]
+    assert isinstance(session.read(POWER, whole), Value)
+
+
 def test_texts_in_no_known_encoding_do_not_hide_a_gpu(world):
     def spoil(state):
         state.name = b"H100 \xff"
@@ -337,6 +362,19 @@ def test_an_event_of_a_gpu_under_another_address_still_names_it(world):
     world.fail(WHOLE, nvmlDeviceGetUUID=Return.GPU_IS_LOST)
     world.inject(scenario.Xid(node="n", gpu=WHOLE, xid=79))
     assert [(event.gpu, event.data) for event in events.wait(10).value] == [("", 79)]
+    events.close()
+
+
+def test_an_event_of_a_kind_that_nobody_asked_for_costs_no_other(world):
+    event_set = pynvml.nvmlEventSetCreate()
+    handle = pynvml.nvmlDeviceGetHandleByIndex(WHOLE)
+    pynvml.nvmlDeviceRegisterEvents(handle, pynvml.nvmlEventTypeXidCriticalError, event_set)
+    events = RealEvents(event_set, {})
+    world.inject(scenario.Xid(node="n", gpu=WHOLE, xid=31))
+    both = pynvml.nvmlEventTypeXidCriticalError | pynvml.nvmlEventTypeClock
+    world.feed.file.put_event(EventState(gpu=WHOLE, type=both))
+    world.inject(scenario.Xid(node="n", gpu=WHOLE, xid=79))
+    assert [event.data for event in events.wait(10).value] == [31, 79]
     events.close()
 
 

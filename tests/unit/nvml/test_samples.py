@@ -18,7 +18,7 @@ def started_at(at_us: int) -> SampleCursor:
 
 
 def test_a_new_cursor_asks_for_whatever_there_is():
-    assert SampleCursor().last_seen_us(NOW_US) == 0
+    assert SampleCursor().since_us(NOW_US) == 0
 
 
 def test_the_first_take_keeps_the_newest_sample_without_a_beginning():
@@ -32,7 +32,7 @@ def test_a_take_continues_where_the_last_one_ended():
     reading = cursor.take([(NOW_US - 5, 40), (NOW_US, 60)], NOW_US)
     assert reading.since_us == NOW_US - 10
     assert reading.samples == ((NOW_US - 5, 40), (NOW_US, 60))
-    assert cursor.last_seen_us(NOW_US) == NOW_US
+    assert cursor.since_us(NOW_US) == NOW_US
 
 
 def test_samples_without_a_timestamp_are_dropped():
@@ -48,7 +48,7 @@ def test_a_sample_from_far_ahead_neither_counts_nor_hides_the_next_ones():
 def test_after_the_clock_was_set_back_the_cursor_begins_anew():
     cursor = started_at(NOW_US)
     an_hour_before = NOW_US - 3_600_000_000
-    assert cursor.last_seen_us(an_hour_before) == 0
+    assert cursor.since_us(an_hour_before) == 0
     reading = cursor.take([(an_hour_before, 30)], an_hour_before)
     assert reading.samples == ((an_hour_before, 30),)
     assert reading.since_us is None
@@ -57,7 +57,7 @@ def test_after_the_clock_was_set_back_the_cursor_begins_anew():
 def test_a_take_that_finds_nothing_keeps_its_place():
     cursor = started_at(NOW_US - 10)
     assert cursor.take([], NOW_US).since_us == NOW_US - 10
-    assert cursor.last_seen_us(NOW_US) == NOW_US - 10
+    assert cursor.since_us(NOW_US) == NOW_US - 10
 
 
 def test_percentages_are_passed_on_as_they_are():
@@ -81,7 +81,7 @@ def test_each_take_begins_where_the_one_before_ended(batches):
 def test_what_was_taken_is_never_taken_again(first, second):
     cursor = started_at(NOW_US - 10**9)
     cursor.take(first, NOW_US)
-    seen = cursor.last_seen_us(NOW_US)
+    seen = cursor.since_us(NOW_US)
     again = cursor.take(first + second, NOW_US)
     assert all(at > seen for at, _ in again.samples)
 

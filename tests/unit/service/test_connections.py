@@ -199,3 +199,19 @@ async def test_what_the_body_raises_comes_out_as_it_is():
 def test_half_of_the_descriptors_are_left_to_everything_else(monkeypatch, soft, most):
     monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, soft))
     assert most_connections() == most
+
+
+async def test_nonsense_is_refused_and_what_it_says_is_not_logged(caplog, capsys):
+    async with running(most=4) as site:
+        nonsense = b"GET / HTTP/1.1\r\nHost: here\r\nAuthorization : Basic c2VjcmV0\r\n\r\n"
+        assert await site.ask(request=nonsense) == b"400"
+        assert await site.ask() == b"200"
+    assert caplog.records == []
+    assert "c2VjcmV0" not in "".join(capsys.readouterr())
+
+
+async def test_a_fault_of_our_own_is_logged(caplog):
+    async with running(most=4) as site:
+        site.go = None
+        assert await site.ask(request=REQUEST.replace(b"/livez", b"/wait")) == b"500"
+    assert [record.exc_info[0] for record in caplog.records] == [AttributeError]

@@ -40,6 +40,15 @@ def test_any_text_is_a_document_or_a_document_error(text):
 
 
 @pytest.mark.parametrize(
+    "text",
+    ["{!!set x: 1}", "{!!map x: 1}", "a: !!bool perhaps", "a: !!int ''", "a: !!timestamp never"],
+)
+def test_a_scalar_that_is_not_what_its_tag_says_is_refused(text):
+    with pytest.raises(DocumentError, match="not YAML"):
+        parse_yaml(text)
+
+
+@pytest.mark.parametrize(
     ("parse", "text"),
     [
         (parse_yaml, "labels: {}\nlog_level: info\nlabels: {a: b}\n"),

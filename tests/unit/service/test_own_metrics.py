@@ -6,6 +6,7 @@ from prometheus_client.parser import text_string_to_metric_families as read_text
 
 from slicewatch.catalog import CATALOG, own
 from slicewatch.catalog.model import Kind, Own
+from slicewatch.service.exposition import Format
 from slicewatch.service.own_metrics import OwnMetrics
 
 ORIGINS = list(dict.fromkeys(m.origin for m in CATALOG.of(Own)))
@@ -31,9 +32,10 @@ def touched(origin):
     return metrics
 
 
-def read(metrics, *, open_metrics):
-    text = metrics.render(open_metrics=open_metrics).decode()
-    return {f.name: f for f in (read_open(text) if open_metrics else read_text(text))}
+def read(metrics, form):
+    text = metrics.render(form).decode()
+    found = read_open(text) if form is Format.OPEN_METRICS else read_text(text)
+    return {family.name: family for family in found}
 
 
 @pytest.fixture(params=ORIGINS, ids=lambda origin: origin.name)
@@ -45,9 +47,9 @@ def test_the_exporter_and_the_adapter_speak_of_themselves():
     assert {own.EXPORTER, own.ADAPTER} <= set(ORIGINS)
 
 
-@pytest.mark.parametrize("open_metrics", [False, True])
-def test_every_declared_metric_is_rendered_as_declared(origin, open_metrics):
-    families = read(touched(origin), open_metrics=open_metrics)
+@pytest.mark.parametrize("form", Format)
+def test_every_declared_metric_is_rendered_as_declared(origin, form):
+    families = read(touched(origin), form)
     for metric in declared(origin):
         family = families[metric.name.removesuffix("_total")]
         assert family.type == (Kind.GAUGE if metric.kind is Kind.INFO else metric.kind)
@@ -56,21 +58,21 @@ def test_every_declared_metric_is_rendered_as_declared(origin, open_metrics):
         assert set(family.samples[0].labels) - {"le"} == set(metric.labels)
 
 
-@pytest.mark.parametrize("open_metrics", [False, True])
-def test_nothing_of_ours_is_rendered_that_is_not_declared(origin, open_metrics):
+@pytest.mark.parametrize("form", Format)
+def test_nothing_of_ours_is_rendered_that_is_not_declared(origin, form):
     names = {m.name.removesuffix("_total") for m in declared(origin)}
-    families = read(touched(origin), open_metrics=open_metrics)
+    families = read(touched(origin), form)
     assert {name for name in families if name.startswith("slicewatch_")} == names
 
 
 def test_open_metrics_ends_with_eof_and_text_has_none(origin):
     metrics = touched(origin)
-    assert metrics.render(open_metrics=True).endswith(b"\n# EOF\n")
-    assert b"# EOF" not in metrics.render(open_metrics=False)
+    assert metrics.render(Format.OPEN_METRICS).endswith(b"\n# EOF\n")
+    assert b"# EOF" not in metrics.render(Format.TEXT)
 
 
 def test_the_interpreters_metrics_come_along(origin):
-    families = read(OwnMetrics(origin), open_metrics=False)
+    families = read(OwnMetrics(origin), Format.TEXT)
     assert "process_resident_memory_bytes" in families
     assert "python_gc_collections" in families
 
@@ -84,7 +86,7 @@ def test_two_processes_in_one_interpreter_do_not_share_values():
 
 
 def test_a_histogram_has_the_declared_buckets():
-    family = read(touched(own.EXPORTER), open_metrics=True)[own.TICK_SECONDS.name]
+    family = read(touched(own.EXPORTER), Format.OPEN_METRICS)[own.TICK_SECONDS.name]
     bounds = [float(s.labels["le"]) for s in family.samples if s.name.endswith("_bucket")]
     assert tuple(bounds[:-1]) == own.TICK_SECONDS.buckets
     assert bounds[-1] == float("inf")
@@ -103,14 +105,14 @@ def test_asking_for_a_metric_of_another_process_is_an_error():
 
 def test_open_metrics_says_since_when_something_counts_and_text_does_not():
     metrics = touched(own.EXPORTER)
-    for open_metrics in (True, False):
-        text = metrics.render(open_metrics=open_metrics).decode()
+    for form in Format:
+        text = metrics.render(form).decode()
         for name in ("slicewatch_rejected_readings_created", f"{own.TICK_SECONDS.name}_created"):
-            assert (f"\n{name}" in text) is open_metrics
+            assert (f"\n{name}" in text) is (form is Format.OPEN_METRICS)
 
 
 def test_open_metrics_says_the_unit_that_a_name_ends_with(origin):
-    text = touched(origin).render(open_metrics=True).decode()
+    text = touched(origin).render(Format.OPEN_METRICS).decode()
     for metric in declared(origin):
         family = metric.name.removesuffix("_total")
         says = f"# UNIT {family} {metric.unit}\n" in text

@@ -36,7 +36,7 @@ def test_an_address_is_read_from_text(text, address):
     [
         "", "9400", 9400, None, "host", "host:", ":", ":port", ":65536", ":-1", ":+1", ":94 00",
         "::1", "::1:9400", "[::1]", "[::1]9400", "[::1:9400", "::1]:9400", "[]:1", "[host]:1",
-        "a b:1", ":\u0663", ":\u00b2",
+        "a b:1", "a..b:1", ".:1", "a" * 64 + ":1", ":\u0663", ":\u00b2",
     ],
 )  # fmt: skip
 def test_what_is_no_address_is_refused_with_an_example(text):

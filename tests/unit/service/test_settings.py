@@ -310,3 +310,11 @@ def test_fields_come_in_the_order_of_declaration_and_without_other_fields():
 def test_a_variable_that_is_not_utf_8_is_refused():
     with pytest.raises(SettingsError, match="cannot be shown"):
         load(WatcherSettings, [], {"NODE_NAME": "node-\udcff"})
+
+
+@pytest.mark.parametrize("text", [r'labels: {a: "\ud800"}', r'metrics: ["\ud800"]'])
+def test_what_no_page_could_show_is_refused_inside_a_list_or_mapping_too(tmp_path, text):
+    path = tmp_path / "settings.yaml"
+    path.write_text(text)
+    (fault,) = faults(["--config", str(path)])
+    assert fault.endswith(r"'\ud800' has characters that cannot be shown")

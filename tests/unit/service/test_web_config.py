@@ -112,6 +112,7 @@ def test_no_secret_is_shown_where_a_configuration_is_printed(folder, issued):
     [
         ("[]", "must map the names of sections"),
         ("tls_server_config: [a]", "tls_server_config: must map keys to values"),
+        (r'tls_server_config: {client_allowed_sans: "\ud800"}', "surrogates not allowed"),
         ("tls_config: {}", "unknown key 'tls_config'; did you mean tls_server_config?"),
         ("zebra: {}", "unknown key 'zebra'; choose from tls_server_config, http"),
         (tls("cert_files: x"), "unknown key 'cert_files'; did you mean cert_file?"),

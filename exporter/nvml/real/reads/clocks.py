@@ -6,11 +6,11 @@ from typing import Final
 import pynvml
 from pynvml import NVMLError
 
-from exporter.nvml.protocol import Outcome, Unsupported, Value
+from exporter.nvml.protocol import Outcome, Value
 from exporter.nvml.real.calls import Calls, Handle
 from exporter.nvml.real.reads.parts import parts
 from exporter.nvml.real.reads.read import Read, Reads
-from exporter.nvml.real.returns import TOO_OLD, outcome_of
+from exporter.nvml.real.returns import TOO_OLD, UNSUPPORTED
 from slicewatch.catalog.readings.clocks import (
     Clock,
     ClockEvents,
@@ -67,7 +67,7 @@ def _events(calls: Calls, handle: Handle) -> Outcome[ClockEvents]:
     try:
         supported = _mask(calls, handle, "nvmlDeviceGetSupportedClocks{}Reasons")
     except NVMLError as error:
-        if not isinstance(outcome_of(error.value), Unsupported):
+        if error.value not in UNSUPPORTED:
             raise
         return Value(ClockEvents(active, None))
     return Value(ClockEvents(active, supported))
@@ -86,7 +86,7 @@ def _event_times(calls: Calls, handle: Handle) -> Outcome[ClockEventTimes]:
     try:
         power, boost, thermal, *others, older_thermal = calls.fields(handle, *_EVENT_FIELDS)
     except NVMLError as error:
-        if not isinstance(outcome_of(error.value), Unsupported):
+        if error.value not in UNSUPPORTED:
             raise
         return Value(_event_times_by_policy(handle))
     return Value(
@@ -113,4 +113,3 @@ BOARD: Final[Reads] = {
     "clock_events": _events,
     "clock_event_times": _event_times,
 }
-INSTANCE: Final[Reads] = {}

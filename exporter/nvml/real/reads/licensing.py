@@ -47,4 +47,3 @@ def _seconds(expiry: Any) -> int | None:  # noqa: ANN401 - a structure of the bi
 
 
 BOARD: Final[Reads] = {"guest_license": _guest_license}
-INSTANCE: Final[Reads] = {}

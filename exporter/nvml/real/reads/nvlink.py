@@ -102,4 +102,3 @@ BOARD: Final[Reads] = {
     "nvlink_traffic": _of_links(_traffic),
     "nvlink_errors": _of_links(_errors),
 }
-INSTANCE: Final[Reads] = {}

@@ -41,4 +41,3 @@ BOARD: Final[Reads] = {
     "pcie_replays": _replays,
     "pcie_throughput": _throughput,
 }
-INSTANCE: Final[Reads] = {}

@@ -69,4 +69,3 @@ BOARD: Final[Reads] = {
     "energy": _energy,
     "temperature": _temperature,
 }
-INSTANCE: Final[Reads] = {}

@@ -11,9 +11,10 @@ from typing import Final
 import pynvml
 from pynvml import NVMLError
 
-from exporter.nvml.protocol import Outcome, Unsupported, Value
+from exporter.nvml.protocol import Outcome, Value
 from exporter.nvml.real.calls import Calls, Handle
-from exporter.nvml.real.returns import Return, outcome_of
+from exporter.nvml.real.reads.ways import Ways
+from exporter.nvml.real.returns import UNSUPPORTED, Return, outcome_of
 from slicewatch.catalog.readings.processes import GpuProcess, Processes, ProcessKind
 
 ATTEMPTS: Final = 4
@@ -42,8 +43,7 @@ class ProcessReads:
         self._buffer = ctypes.create_string_buffer(FIRST_ROWS * _SHARE.size)
         self._count = ctypes.c_uint()
         self._question = pynvml.c_nvmlProcessesUtilizationInfo_v1_t()
-        # Drivers differ in which of the two works; the one that did is asked first.
-        self._ways = [self._shares, self._old_shares]
+        self._ways = Ways(self._shares, self._old_shares)
 
     def of_device(self, calls: Calls, handle: Handle) -> Outcome[Processes]:
         """Return the processes of a GPU or MIG instance, each once."""
@@ -53,7 +53,7 @@ class ProcessReads:
             try:
                 rows = self._list(calls, function, handle)
             except NVMLError as error:
-                if not isinstance(outcome_of(error.value), Unsupported):
+                if error.value not in UNSUPPORTED:
                     raise
                 refusals.append(outcome_of(error.value))
                 continue
@@ -71,26 +71,12 @@ class ProcessReads:
         Raises:
             NVMLError: NOT_FOUND where nothing ran, or what else the call answers.
         """
-        first, second = self._ways
-        try:
-            return first(calls, handle, since_us)
-        except NVMLError as error:
-            if not isinstance(outcome_of(error.value), Unsupported):
-                raise
-        try:
-            entries = second(calls, handle, since_us)
-        except NVMLError as error:
-            # That nothing ran is an answer too, and on an idle GPU the only one.
-            if error.value == Return.NOT_FOUND:
-                self._ways.reverse()
-            raise
-        self._ways.reverse()
-        return entries
+        return self._ways.ask(calls, handle, since_us)
 
     def _list(self, calls: Calls, function: str, handle: Handle) -> bytes:
         for _ in range(ATTEMPTS):
             self._count.value = self._rows
-            if not calls.call(function, handle, ctypes.byref(self._count), self._buffer):
+            if calls.fits(function, handle, ctypes.byref(self._count), self._buffer):
                 return self._buffer.raw[: self._count.value * _PROCESS.size]
             self._enlarge(self._count.value)
         raise NVMLError(Return.INSUFFICIENT_SIZE)
@@ -104,9 +90,7 @@ class ProcessReads:
             question.procUtilArray = ctypes.cast(
                 self._buffer, ctypes.POINTER(pynvml.c_nvmlProcessUtilizationInfo_v1_t)
             )
-            if not calls.call(
-                "nvmlDeviceGetProcessesUtilizationInfo", handle, ctypes.byref(question)
-            ):
+            if calls.fits("nvmlDeviceGetProcessesUtilizationInfo", handle, ctypes.byref(question)):
                 rows = self._buffer.raw[: question.processSamplesCount * _SHARE.size]
                 return [(pid, at, sm) for at, pid, sm, *_ in _SHARE.iter_unpack(rows)]
             self._enlarge(question.processSamplesCount)
@@ -116,7 +100,7 @@ class ProcessReads:
         since = ctypes.c_ulonglong(since_us)
         for _ in range(ATTEMPTS):
             self._count.value = self._rows
-            if not calls.call(
+            if calls.fits(
                 "nvmlDeviceGetProcessUtilization",
                 handle, self._buffer, ctypes.byref(self._count), since,
             ):  # fmt: skip

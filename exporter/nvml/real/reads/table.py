@@ -42,7 +42,7 @@ def not_while_mig_enabled(_: Calls, __: Handle) -> Outcome[Any]:
 
 # By name of the probe; what a table lacks, an instance does not have.
 BOARD: Final[Reads] = {k: v for domain in DOMAINS for k, v in domain.BOARD.items()}
-INSTANCE: Final[Reads] = {k: v for domain in DOMAINS for k, v in domain.INSTANCE.items()}
+INSTANCE: Final[Reads] = {**memory.INSTANCE, **errors.INSTANCE, **state.INSTANCE}
 # Of a GPU in MIG mode.
 PARTITIONED: Final[Reads] = {
     **BOARD,

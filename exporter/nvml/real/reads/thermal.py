@@ -74,4 +74,3 @@ BOARD: Final[Reads] = {
     "margin_thresholds": _margin_thresholds,
     "fans": _fans,
 }
-INSTANCE: Final[Reads] = {}

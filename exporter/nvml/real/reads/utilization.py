@@ -7,10 +7,10 @@ from typing import Final
 import pynvml
 from pynvml import NVMLError
 
-from exporter.nvml.protocol import Outcome, Unsupported, Value
+from exporter.nvml.protocol import Outcome, Value
 from exporter.nvml.real.calls import Calls, Handle
 from exporter.nvml.real.reads.read import Read, Reads
-from exporter.nvml.real.returns import Return, outcome_of
+from exporter.nvml.real.returns import UNSUPPORTED, Return
 from slicewatch.catalog.readings.utilization import EngineRate
 
 _SAMPLE: Final = struct.Struct("@QI")
@@ -46,7 +46,7 @@ def current_percent(handle: Handle) -> int | None:
     try:
         return pynvml.nvmlDeviceGetUtilizationRates(handle).gpu
     except NVMLError as error:
-        if not isinstance(outcome_of(error.value), Unsupported):
+        if error.value not in UNSUPPORTED:
             raise
         return None
 
@@ -70,4 +70,3 @@ BOARD: Final[Reads] = {
     "jpeg": _engine("nvmlDeviceGetJpgUtilization"),
     "ofa": _engine("nvmlDeviceGetOfaUtilization"),
 }
-INSTANCE: Final[Reads] = {}

@@ -24,7 +24,6 @@ MOST_INSTANCES: Final = 256
 _NOTHING_ELSE: Final[frozenset[int]] = frozenset()
 # What NVML answers while no driver runs in the guest. Of the host's own it would be the end.
 _OF_THE_GUEST: Final = frozenset({Return.DRIVER_NOT_LOADED})
-_NANOSECONDS_PER_MICROSECOND: Final = 1000
 _VM_BYTES: Final = 80
 
 
@@ -33,13 +32,13 @@ class VgpuReads:
 
     Args:
         cursors: how far the GPU was read.
-        cpu_nanoseconds: the clock that the driver stamps its samples with, since 1970.
+        now_us: the clock that the driver stamps its samples with, since 1970.
     """
 
-    def __init__(self, cursors: Cursors, cpu_nanoseconds: Callable[[], int]) -> None:
+    def __init__(self, cursors: Cursors, now_us: Callable[[], int]) -> None:
         self._cursor = cursors.vgpus
         self._wait_cursor = cursors.vgpu_waits
-        self._cpu_nanoseconds = cpu_nanoseconds
+        self._now_us = now_us
         self._scheduler = SchedulerReads()
         self._rates = Ways(vgpu_rates.rows, vgpu_rates.old_rows)
         self._uuids: dict[int, str] = {}
@@ -58,7 +57,7 @@ class VgpuReads:
 
     def _utilization(self, calls: Calls, handle: Handle) -> Outcome[VgpuUtilization]:
         running = self._known(self._active(calls, handle))
-        now_us = self._cpu_nanoseconds() // _NANOSECONDS_PER_MICROSECOND
+        now_us = self._now_us()
         rows: list[VgpuRow] = []
         try:
             rows = self._rates.ask(calls, handle, self._cursor.since_us(now_us))
@@ -77,9 +76,7 @@ class VgpuReads:
     def _active(self, calls: Calls, handle: Handle) -> list[int]:
         """Return the ids of the vGPUs that run."""
         count = ctypes.c_uint(MOST_INSTANCES)
-        function = "nvmlDeviceGetActiveVgpus"
-        if code := calls.call(function, handle, ctypes.byref(count), self._numbers):
-            raise NVMLError(code)
+        calls.call("nvmlDeviceGetActiveVgpus", handle, ctypes.byref(count), self._numbers)
         return self._numbers[: min(count.value, MOST_INSTANCES)]
 
     def _known(self, numbers: list[int]) -> dict[int, str]:
@@ -123,8 +120,7 @@ def _describe(calls: Calls, number: int, uuid: str) -> Vgpu | None:
 def _used_bytes(calls: Calls, number: int) -> int:
     # The binding has room for half of the word that the driver writes.
     used = ctypes.c_ulonglong()
-    if code := calls.call("nvmlVgpuInstanceGetFbUsage", number, ctypes.byref(used)):
-        raise NVMLError(code)
+    calls.call("nvmlVgpuInstanceGetFbUsage", number, ctypes.byref(used))
     return used.value
 
 
@@ -136,8 +132,7 @@ def _licensed(number: int) -> int:
 def _vm(calls: Calls, number: int) -> str:
     # The binding tells the driver of more room than it made.
     text, kind = ctypes.create_string_buffer(_VM_BYTES), ctypes.c_uint()
-    if code := calls.call("nvmlVgpuInstanceGetVmID", number, text, _VM_BYTES, ctypes.byref(kind)):
-        raise NVMLError(code)
+    calls.call("nvmlVgpuInstanceGetVmID", number, text, _VM_BYTES, ctypes.byref(kind))
     return text.value.decode()
 
 

@@ -41,8 +41,7 @@ def rows(calls: Calls, handle: Handle, since_us: int) -> list[VgpuRow]:
         vgpuUtilArray=buffer,
     )
     function = "nvmlDeviceGetVgpuInstancesUtilizationInfo"
-    if code := calls.call(function, handle, ctypes.byref(question)):
-        raise NVMLError(code)
+    calls.call(function, handle, ctypes.byref(question))
     layout = _of_type(_ROW, question.sampleValType)
     used = bytes(buffer)[: min(question.vgpuInstanceCount, MOST_ROWS) * layout.size]
     return [(number, at, *rates) for at, number, *rates in layout.iter_unpack(used)]
@@ -56,11 +55,10 @@ def old_rows(calls: Calls, handle: Handle, since_us: int) -> list[VgpuRow]:
     """
     buffer = (pynvml.c_nvmlVgpuInstanceUtilizationSample_t * MOST_ROWS)()
     kind, count = ctypes.c_uint(), ctypes.c_uint(MOST_ROWS)
-    if code := calls.call(
+    calls.call(
         "nvmlDeviceGetVgpuUtilization",
         handle, ctypes.c_ulonglong(since_us), ctypes.byref(kind), ctypes.byref(count), buffer,
-    ):  # fmt: skip
-        raise NVMLError(code)
+    )  # fmt: skip
     layout = _of_type(_OLD_ROW, kind.value)
     used = bytes(buffer)[: min(count.value, MOST_ROWS) * layout.size]
     return [(number, at, *rates) for number, at, *rates in layout.iter_unpack(used)]

@@ -5,8 +5,7 @@ from typing import Generic, TypeVar
 
 from pynvml import NVMLError
 
-from exporter.nvml.protocol import Unsupported
-from exporter.nvml.real.returns import outcome_of
+from exporter.nvml.real.returns import UNSUPPORTED
 
 R = TypeVar("R")
 
@@ -30,17 +29,13 @@ class Ways(Generic[R]):
         try:
             return first(*arguments)
         except NVMLError as error:
-            if not _is_unknown(error):
+            if error.value not in UNSUPPORTED:
                 raise
         try:
             found = second(*arguments)
         except NVMLError as error:
-            if not _is_unknown(error):
+            if error.value not in UNSUPPORTED:
                 self._ways = (second, first)
             raise
         self._ways = (second, first)
         return found
-
-
-def _is_unknown(error: NVMLError) -> bool:
-    return isinstance(outcome_of(error.value), Unsupported)

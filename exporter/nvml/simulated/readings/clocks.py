@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from exporter.nvml.simulated.readings.read import BoardReads, InstanceReads
+from exporter.nvml.simulated.readings.read import BoardReads
 from simulator.clocks import COUNTED, SUPPORTED
 from simulator.gpu import SimulatedGpu
 from slicewatch.catalog.readings.clocks import (
@@ -37,4 +37,3 @@ BOARD: Final[BoardReads] = {
     "clock_events": _events,
     "clock_event_times": _event_times,
 }
-INSTANCE: Final[InstanceReads] = {}

@@ -3,7 +3,7 @@
 from typing import Final
 
 from exporter.nvml.protocol import Unsupported
-from exporter.nvml.simulated.readings.read import BoardReads, InstanceReads
+from exporter.nvml.simulated.readings.read import BoardReads
 from simulator.gpu import SimulatedGpu
 from slicewatch.catalog.readings.licensing import GuestLicense, LicenseState
 
@@ -21,4 +21,3 @@ def _guest_license(gpu: SimulatedGpu) -> GuestLicense | Unsupported:
 
 
 BOARD: Final[BoardReads] = {"guest_license": _guest_license}
-INSTANCE: Final[InstanceReads] = {}

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from exporter.nvml.protocol import Unsupported
-from exporter.nvml.simulated.readings.read import BoardReads, InstanceReads
+from exporter.nvml.simulated.readings.read import BoardReads
 from simulator.gpu import SimulatedGpu
 from simulator.links import Links
 
@@ -28,4 +28,3 @@ BOARD: Final[BoardReads] = {
     "nvlink_traffic": _read(Links.nvlink_traffic),
     "nvlink_errors": _read(Links.nvlink_errors),
 }
-INSTANCE: Final[InstanceReads] = {}

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from exporter.nvml.simulated.readings.read import BoardReads, InstanceReads
+from exporter.nvml.simulated.readings.read import BoardReads
 from simulator.gpu import SimulatedGpu
 from slicewatch.catalog.readings.power import (
     Energy,
@@ -30,4 +30,3 @@ BOARD: Final[BoardReads] = {
     "energy": lambda gpu: Energy(gpu.energy_millijoules),
     "temperature": lambda gpu: Temperature(gpu.temperature_celsius),
 }
-INSTANCE: Final[InstanceReads] = {}

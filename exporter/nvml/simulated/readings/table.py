@@ -32,4 +32,6 @@ DOMAINS: Final = (
 )
 
 BOARD: Final[BoardReads] = {k: v for domain in DOMAINS for k, v in domain.BOARD.items()}
-INSTANCE: Final[InstanceReads] = {k: v for domain in DOMAINS for k, v in domain.INSTANCE.items()}
+INSTANCE: Final[InstanceReads] = {
+    **memory.INSTANCE, **processes.INSTANCE, **errors.INSTANCE, **state.INSTANCE,
+}  # fmt: skip

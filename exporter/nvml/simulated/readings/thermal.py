@@ -3,7 +3,7 @@
 from typing import Final
 
 from exporter.nvml.protocol import Unsupported
-from exporter.nvml.simulated.readings.read import BoardReads, InstanceReads
+from exporter.nvml.simulated.readings.read import BoardReads
 from simulator import thermal
 from simulator.gpu import SimulatedGpu
 from slicewatch.catalog.readings.thermal import (
@@ -52,4 +52,3 @@ BOARD: Final[BoardReads] = {
     "margin_thresholds": _margin_thresholds,
     "fans": _fans,
 }
-INSTANCE: Final[InstanceReads] = {}

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from exporter.nvml.protocol import Unsupported
-from exporter.nvml.simulated.readings.read import BoardReads, InstanceReads
+from exporter.nvml.simulated.readings.read import BoardReads
 from simulator.gpm import GpmQuantity
 from simulator.gpu import SimulatedGpu
 from slicewatch.catalog.readings.utilization import EngineRate
@@ -26,4 +26,3 @@ BOARD: Final[BoardReads] = {
     "jpeg": _rate(GpmQuantity.JPEG),
     "ofa": _rate(GpmQuantity.OFA),
 }
-INSTANCE: Final[InstanceReads] = {}

@@ -45,7 +45,7 @@ def _placement(scene, place):
     if place.mig is None:
         return None
     placement = place.mig.placement
-    return {f"{placement.start}:{placement.size}": 1}
+    return {(f"{placement.start}:{placement.size}", str(place.mig.profile.sm_count)): 1}
 
 
 def _architecture(scene, place):
@@ -88,7 +88,7 @@ FAMILIES = {
     "gpu_ecc_events_total": each(None),
     # Everything here comes from NVML.
     "gpu_metric_source_info": boards(None),
-    "gpu_mig_info": each(_placement, "placement"),
+    "gpu_mig_info": each(_placement, "placement", "sm_count"),
     "gpu_mig_mode": boards(_modes, "state"),
     "gpu_ecc_mode": boards({"current": 1, "pending": 1}, "state"),
     "gpu_persistence_mode": boards(1),

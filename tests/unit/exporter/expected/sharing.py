@@ -70,9 +70,9 @@ def _labels(scene, tenant, **more):
 
 
 def shares_are_known(place):
-    """Tell whether NVML's samples are of the tenants: not under MIG, not through a server."""
-    through_server = place.gpu.sharing.mode is SharingMode.MPS
-    return place.mig is None and not place.gpu.mig_enabled and not through_server
+    """Tell whether NVML's samples are of the tenants: no MIG, no server, no virtual machines."""
+    through_others = place.gpu.sharing.mode is SharingMode.MPS or place.gpu.vgpu_host is not None
+    return place.mig is None and not place.gpu.mig_enabled and not through_others
 
 
 def of_known(value):
