@@ -114,19 +114,15 @@ class Ticker:
             log.info("GPU is up again", gpu=gpu.gpu, uuid=gpu.uuid)
 
     def _observe(self, cycles: tuple[Cycle, ...]) -> None:
-        if (reason := self._supervisor.down_reason) != self._down_reason:
-            self._down_reason = reason
-            driver = self._own.gauge(own.DRIVER_UP)
-            driver.clear()
-            driver.labels(reason).set(not reason)
-        spent = dict.fromkeys(self._probes, 0.0)
+        self._observe_driver()
+        spent: dict[str, float] = {}
         failed: set[str] = set()
         for cycle in cycles:
             failed |= cycle.failed
             if not isinstance(cycle.devices, Value):
                 failed.add(RESOLUTION)
             for probe, seconds in cycle.spent.items():
-                spent[probe] += seconds
+                spent[probe] = spent.get(probe, 0.0) + seconds
         for probe, seconds in spent.items():
             self._spent[probe].inc(seconds)
         if cycles and failed != self._failed:
@@ -134,6 +130,13 @@ class Ticker:
             success = self._own.gauge(own.PROBE_SUCCESS)
             for probe in self._probes:
                 success.labels(probe).set(probe not in failed)
+
+    def _observe_driver(self) -> None:
+        if (reason := self._supervisor.down_reason) != self._down_reason:
+            self._down_reason = reason
+            driver = self._own.gauge(own.DRIVER_UP)
+            driver.clear()
+            driver.labels(reason).set(not reason)
 
     def _observe_tenants(self, now: float) -> None:
         """Show the kubelet's last answer, how old it is and how whole; nothing before the first."""

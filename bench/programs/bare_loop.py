@@ -52,6 +52,7 @@ class Counters:
     def __init__(self, metrics: Iterable[int] = GPM_METRICS) -> None:
         self._metrics = tuple(metrics)
         self._before: Handle = None
+        self._spare: Handle = None
         self._asked = nvml.c_nvmlGpmMetricsGet_t()
         self._asked.version = nvml.NVML_GPM_METRICS_GET_VERSION
         self._asked.numMetrics = len(self._metrics)
@@ -60,7 +61,7 @@ class Counters:
 
     def read(self, gpu: Handle, instance: int | None) -> list[float]:
         """Take a sample and compare it with the one before it."""
-        sample = nvml.nvmlGpmSampleAlloc()
+        sample, self._spare = self._spare or nvml.nvmlGpmSampleAlloc(), None
         if instance is None:
             nvml.nvmlGpmSampleGet(gpu, sample)
         else:
@@ -71,7 +72,7 @@ class Counters:
         asked = self._asked
         asked.sample1, asked.sample2 = before, sample
         nvml.nvmlGpmMetricsGet(asked)
-        nvml.nvmlGpmSampleFree(before)
+        self._spare = before
         return [asked.metrics[row].value for row in range(len(self._metrics))]
 
 

@@ -5,9 +5,8 @@ where the driver attributes no time to processes, that is when a process starts 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from operator import is_
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -27,9 +26,8 @@ Reject = Callable[[str], None]
 Values = tuple[float | None, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """What the uses of a device are made of; equal only if every part is the same object.
+class Known(NamedTuple):
+    """What the uses of a device are made of; the same only if every part is the same object.
 
     Attributes:
         owners: whose processes there are; None of a device that does not answer.
@@ -53,7 +51,7 @@ class Known:
 
     def is_same(self, other: "Known") -> bool:
         """Tell whether nothing has changed."""
-        return all(map(is_, _parts(self), _parts(other)))
+        return all(map(is_, self, other))
 
 
 class DeviceUses:
@@ -116,13 +114,6 @@ class DeviceUses:
         if owners is None or not self.known.can_tell:
             return None
         return sum(bool(found) for found in owners.values())
-
-
-def _parts(known: Known) -> tuple[object, ...]:
-    return (
-        known.device, known.usage, known.state, known.reason, known.owners, known.holders,
-        known.capacity, known.given, known.replicas, known.can_tell,
-    )  # fmt: skip
 
 
 def _tenants(known: Known) -> tuple[Tenant, ...]:

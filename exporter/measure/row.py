@@ -40,6 +40,8 @@ class Cell:
     series: int | None
     accumulated: bool
     labelled: bool
+    low: float
+    high: float
 
     @classmethod
     def of(cls, metric: Metric[Any]) -> "Cell":
@@ -53,6 +55,8 @@ class Cell:
             _SERIES.get(metric.name),
             metric.publish is Publish.ACCUMULATED,
             bool(metric.labels),
+            metric.limits.low,
+            metric.limits.high,
         )
 
     def variants(self, found: Labelled, reject: Callable[[str], None]) -> Variants:
@@ -193,24 +197,25 @@ class Row:
     ) -> bool:
         """Fill the cells of a reading; return whether all of it can be true."""
         consistent = filling.probe.consistent
-        believable = consistent is None or consistent(reading)
-        believed = believable
+        believable = believed = consistent is None or consistent(reading)
+        reasons = self.reasons
         for cell in filling.cells:
-            metric = cell.metric
             value = cell.value(reading) if believable else None
+            reason = None
             if not believable:
-                reject(metric.name)
+                reject(cell.metric.name)
             if cell.labelled:
-                self._explain(cell, None)
                 believed &= self._spread(cell, value or {}, reject)
-                continue
-            # A board may have one part of what is read together and lack the other.
-            lacks = believable and value is None and not filling.flows
-            self._explain(cell, OF_BOARD if lacks else None)
-            if value is not None and not metric.limits.hold(value):
-                reject(metric.name)
-                value, believed = None, False
-            self._fill(cell, value, reading, elapsed, windows)
+            else:
+                if value is None:
+                    # A board may have one part of what is read together and lack the other.
+                    reason = OF_BOARD if believable and not filling.flows else None
+                elif not cell.low <= value <= cell.high:
+                    reject(cell.metric.name)
+                    value, believed = None, False
+                self._fill(cell, value, reading, elapsed, windows)
+            if reasons[cell.column] is not reason:
+                self._explain(cell, reason)
         return believed
 
     def _spread(self, cell: Cell, found: Labelled, reject: Callable[[str], None]) -> bool:

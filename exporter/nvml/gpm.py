@@ -5,7 +5,6 @@ samples. No pair spans a change of layout: it would compare an instance with ano
 """
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -51,11 +50,11 @@ class Counters(Protocol[S]):
         """Return the time by the clock of the samples."""
         ...
 
-    def take(self, device: Device) -> Outcome[S]:
-        """Take a sample of a GPU or a GPU instance."""
+    def take(self, device: Device, spare: S | None) -> Outcome[S]:
+        """Take a sample of a GPU or a GPU instance, in the place of one that nobody needs."""
         ...
 
-    def means(self, earlier: S, later: S, asked: Sequence[GpmMetric]) -> Outcome[Gpm]:
+    def means(self, earlier: S, later: S, asked: tuple[GpmMetric, ...]) -> Outcome[Gpm]:
         """Return the means between two samples; what fails alone is left out."""
         ...
 
@@ -69,6 +68,7 @@ class _Pair(Generic[S]):
     """What is known of one device.
 
     Attributes:
+        spare: one that was overtaken, whose memory the next sample takes.
         cycle: in which it was last looked after, and ``refusal`` what that brought instead of a
             sample.
         means: what was computed between the two samples, by probe.
@@ -77,6 +77,7 @@ class _Pair(Generic[S]):
 
     earlier: S | None = None
     later: S | None = None
+    spare: S | None = None
     cycle: int = 0
     refusal: Unsupported | Failed | Lost | None = None
     means: dict[str, Outcome[Gpm]] = field(default_factory=dict)
@@ -93,8 +94,9 @@ class GpmPairs(Generic[S]):
         self._counters = counters
         self._cycle = 0
         self._devices: tuple[Device, ...] = ()
-        self._shared: frozenset[Device] = frozenset()
-        self._pairs: dict[Device, _Pair[S]] = {}
+        # By uuid, which is quick; another device of the same one is another layout.
+        self._shared: frozenset[str] = frozenset()
+        self._pairs: dict[str, _Pair[S]] = {}
 
     def begin(self, devices: tuple[Device, ...]) -> None:
         """Begin a cycle with the devices that were found; if others were before, start anew."""
@@ -104,13 +106,16 @@ class GpmPairs(Generic[S]):
         self.close()
         self._devices = devices
         residents = Counter(device.gpu_instance for device in devices if device.is_mig)
-        self._shared = frozenset(d for d in devices if d.is_mig and residents[d.gpu_instance] > 1)
+        self._shared = frozenset(
+            d.uuid for d in devices if d.is_mig and residents[d.gpu_instance] > 1
+        )
 
     def close(self) -> None:
         """Free all samples. Has to come before NVML is shut down."""
         for pair in self._pairs.values():
             self._free(pair.earlier)
             self._free(pair.later)
+            self._free(pair.spare)
         self._pairs = {}
         self._devices = ()
 
@@ -124,7 +129,7 @@ class GpmPairs(Generic[S]):
             probe: the name of one that comes from counters.
             device: among those that the cycle began with.
         """
-        if device in self._shared:
+        if device.uuid in self._shared:
             return SHARED
         pair = self._renewed(device)
         return self._means(pair, probe) if probe in ASKED else self._utilization(pair, device)
@@ -146,14 +151,16 @@ class GpmPairs(Generic[S]):
 
     def _renewed(self, device: Device) -> _Pair[S]:
         """Return the pair of a device, with a new sample if it is time for one."""
-        pair = self._pairs.setdefault(device, _Pair())
+        pair = self._pairs.get(device.uuid)
+        if pair is None:
+            pair = self._pairs[device.uuid] = _Pair()
         if pair.cycle == self._cycle:
             return pair
         pair.cycle, pair.refusal = self._cycle, None
         before = pair.later
         if before is not None and self._counters.now_us() - before.at_us < SHORTEST_PAIR_US:
             return pair
-        taken = self._counters.take(device)
+        taken = self._counters.take(device, pair.spare)
         if isinstance(taken, Value):
             self._shift(pair, taken.value)
         else:
@@ -161,8 +168,7 @@ class GpmPairs(Generic[S]):
         return pair
 
     def _shift(self, pair: _Pair[S], sample: S) -> None:
-        self._free(pair.earlier)
-        pair.earlier, pair.later = pair.later, sample
+        pair.spare, pair.earlier, pair.later = pair.earlier, pair.later, sample
         pair.means.clear()
         if pair.earlier and sample.at_us - pair.earlier.at_us > LONGEST_PAIR_US:
             self._forget_earlier(pair)

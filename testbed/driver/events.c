@@ -90,7 +90,7 @@ static nvmlReturn_t await(struct nvmlEventSet_st *set, unsigned int timeout_ms, 
             return NVML_SUCCESS;
         if (now_us() >= deadline)
             return NVML_ERROR_TIMEOUT;
-        pause_for_microseconds(1000);
+        pause_for_microseconds(20000);
     }
 }
 

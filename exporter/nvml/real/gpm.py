@@ -7,8 +7,9 @@ sample that cannot be taken in time is left out.
 
 import contextlib
 import ctypes
+import struct
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -27,6 +28,8 @@ PATIENCE_SECONDS: Final = 0.25
 # Another thread takes samples, or hangs in one; NVML has no word for it.
 BUSY: Final = Failed("GPM_BUSY")
 _NANOSECONDS_PER_MICROSECOND: Final = 1000
+# nvmlGpmMetric_t: return code and value of one metric.
+_METRIC: Final = struct.Struct("@4xId24x")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +54,8 @@ class RealCounters:
         self._gpu: Handle | None = None
         self._supported = False
         self._patience_seconds = PATIENCE_SECONDS
-        # With room for all metrics that the binding knows, however few are asked for.
-        self._question = pynvml.c_nvmlGpmMetricsGet_t()
-        self._question.version = pynvml.NVML_GPM_METRICS_GET_VERSION
+        # By identity: what is asked are constants, and members of an enumeration are slow keys.
+        self._questions: dict[int, Any] = {}
 
     def begin(self, gpu: Handle) -> None:
         """Begin a cycle with the handle that the GPU has now."""
@@ -64,7 +66,7 @@ class RealCounters:
         """Return the time by the clock of the samples."""
         return self._monotonic_nanoseconds() // _NANOSECONDS_PER_MICROSECOND
 
-    def take(self, device: Device) -> Outcome[RealSample]:
+    def take(self, device: Device, spare: RealSample | None) -> Outcome[RealSample]:
         """Take a sample of the GPU or one of its GPU instances, or say why there is none."""
         try:
             if not self._is_supported():
@@ -74,38 +76,51 @@ class RealCounters:
                 self._patience_seconds = 0
                 return BUSY
             try:
-                return Value(self._take(device))
+                return Value(self._take(device, spare))
             finally:
                 _ONE_AT_A_TIME.release()
         except NVMLError as error:
             return outcome_of(error.value)
 
     def means(
-        self, earlier: RealSample, later: RealSample, asked: Sequence[GpmMetric]
+        self, earlier: RealSample, later: RealSample, asked: tuple[GpmMetric, ...]
     ) -> Outcome[Gpm]:
         """Return the means between two samples; a metric whose own code is an error is left out."""
-        question = self._question
+        question = self._questions.get(id(asked)) or self._prepare(asked)
         question.sample1, question.sample2 = earlier.handle, later.handle
-        question.numMetrics = len(asked)
-        rows = question.metrics
-        for row, metric in enumerate(asked):
-            rows[row].metricId = metric
         try:
             self._calls.call("nvmlGpmMetricsGet", ctypes.byref(question))
         except NVMLError as error:
             return outcome_of(error.value)
-        answers = [(rows[row].nvmlReturn, rows[row].value) for row in range(len(asked))]
-        known = zip(asked, answers, strict=True)
-        values = {metric: value for metric, (code, value) in known if not code}
-        return Value(Gpm(values)) if values else outcome_of(gravest(code for code, _ in answers))
+        # The binding decodes each field anew; a node of instances has thousands in every tick.
+        rows = _METRIC.iter_unpack(
+            memoryview(question.metrics).cast("B")[: len(asked) * _METRIC.size]
+        )
+        codes = []
+        values = {}
+        for metric, (code, value) in zip(asked, rows, strict=True):
+            codes.append(code)
+            if not code:
+                values[metric] = value
+        return Value(Gpm(values)) if values else outcome_of(gravest(codes))
+
+    def _prepare(self, asked: tuple[GpmMetric, ...]) -> Any:  # noqa: ANN401 - the binding's
+        # With room for all metrics that the binding knows, however few are asked for.
+        question = pynvml.c_nvmlGpmMetricsGet_t()
+        question.version = pynvml.NVML_GPM_METRICS_GET_VERSION
+        question.numMetrics = len(asked)
+        for row, metric in enumerate(asked):
+            question.metrics[row].metricId = metric
+        self._questions[id(asked)] = question
+        return question
 
     def free(self, sample: RealSample) -> None:
         """Give up a sample; the driver may be gone, and its memory with it."""
         with contextlib.suppress(NVMLError):
             self._calls.call("nvmlGpmSampleFree", sample.handle)
 
-    def _take(self, device: Device) -> RealSample:
-        handle = pynvml.nvmlGpmSampleAlloc()
+    def _take(self, device: Device, spare: RealSample | None) -> RealSample:
+        handle = pynvml.nvmlGpmSampleAlloc() if spare is None else spare.handle
         sample = RealSample(handle, self.now_us())
         try:
             if device.gpu_instance is None:
@@ -113,7 +128,8 @@ class RealCounters:
             else:
                 self._calls.call("nvmlGpmMigSampleGet", self._gpu, device.gpu_instance, handle)
         except NVMLError:
-            self.free(sample)
+            if spare is None:
+                self.free(sample)
             raise
         return sample
 

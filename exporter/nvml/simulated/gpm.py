@@ -1,6 +1,6 @@
 """GPM's counters of a simulated GPU, by the numbers and in the units of NVML."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from exporter.nvml.protocol import Failed, Lost, Outcome, Unsupported, Value
@@ -51,7 +51,7 @@ class SimulatedCounters:
         """Return the time by the clock of the samples."""
         return self._clock.epoch_us + round(self._clock.now() * MICROSECONDS)
 
-    def take(self, device: Device) -> Outcome[GpmSample]:
+    def take(self, device: Device, spare: GpmSample | None) -> Outcome[GpmSample]:  # noqa: ARG002 - nothing to save
         """Take a sample of the GPU or one of its MIG devices, or say why there is none."""
         if self._gpu is None:
             return Lost("gpu_not_found")
@@ -64,7 +64,7 @@ class SimulatedCounters:
             return Unsupported("device")
 
     def means(
-        self, earlier: GpmSample, later: GpmSample, asked: Sequence[GpmMetric]
+        self, earlier: GpmSample, later: GpmSample, asked: tuple[GpmMetric, ...]
     ) -> Outcome[Gpm]:
         """Return the means between two samples, without what the board does not count."""
         means = later.mean_since(earlier)
