@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -17,8 +16,6 @@ from slicewatch.service.settings import SettingsError, load
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     """Run the exporter until a signal ends it; return the exit status (2: user error)."""
-    # numpy's linear algebra is not used here; its thread pool would only cost memory.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
     def prepare(settings: ExporterSettings) -> process.Program:
         # Imported after the settings: a wrong flag is reported at once.

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 import msgspec
-import numpy as np
 
 from exporter.measure.attribution import Uses
-from exporter.measure.columns import Columns, known
+from exporter.measure.columns import NOTHING, Columns, by_metric
 from exporter.measure.inventory import GpuState, Inventory
 from exporter.measure.plan import Plan
 from exporter.measure.row import METRICS, WINDOWED, Filling, Row, fillings
@@ -237,11 +236,12 @@ class Board:
 
     def _windowed(self, up: Sequence[bool]) -> tuple[dict[str, Column], dict[str, Column]]:
         """Return means and peaks, one column per windowed metric, without what is not known."""
-        by_row = self._windows.summary()[:, self._inventory.slots]
-        if not all(up):
-            by_row[:, ~np.asarray(up, dtype=bool)] = np.nan
-        means, peaks = by_row.transpose(0, 2, 1).tolist()
-        return known(means), known(peaks)
+        means, peaks = self._windows.summary(self._inventory.slots)
+        for summary in (means, peaks):
+            for row, is_up in enumerate(up):
+                if not is_up:
+                    summary[row] = NOTHING
+        return by_metric(means), by_metric(peaks)
 
 
 def _missing(reason: str | None) -> str | None:

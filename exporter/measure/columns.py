@@ -8,18 +8,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from exporter.measure.row import METRICS, WINDOWED, Held, Row
+from exporter.measure.windows import Summary
 from slicewatch.catalog.model import Metric, Publish
 from slicewatch.wire.snapshot import Column
 
 _NOTHING: tuple[None, ...] = (None,) * len(METRICS)
 
 
-def known(columns: list[list[float]]) -> dict[str, Column]:
-    """Return the columns of the windowed metrics, without what is not a number."""
-    return {
-        metric.name: [value if value == value else None for value in column]
-        for metric, column in zip(WINDOWED, columns, strict=True)
-    }
+# Of a device that does not answer.
+NOTHING: Summary = [None] * len(WINDOWED)
+
+
+def by_metric(rows: Sequence[Summary]) -> dict[str, Column]:
+    """Return a column per windowed metric from the summaries of the rows."""
+    columns = map(list, zip(*rows, strict=True)) if rows else ([] for _ in WINDOWED)
+    return {metric.name: column for metric, column in zip(WINDOWED, columns, strict=True)}
 
 
 def spread(name: str, rows: Sequence[Mapping[str, float | None]]) -> dict[str, Column]:

@@ -8,8 +8,6 @@ its MIG instances go with it, since nobody can say whether they still exist.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numpy as np
-
 from exporter.measure.row import Row
 from exporter.measure.windows import Windows
 from exporter.nvml.protocol import Failed, Lost, Slot, Unsupported, Value
@@ -62,7 +60,7 @@ class Inventory:
         self.gpus: tuple[GpuState, ...] = ()
         self.rows: tuple[Row, ...] = ()
         self.devices: tuple[Device, ...] = ()
-        self.slots = np.array([], dtype=int)
+        self.slots: tuple[int, ...] = ()
 
     def begin(self, slots: Iterable[Slot], now: float) -> None:
         """Take what a start of NVML enumerates; a GPU that was known keeps its rows."""
@@ -130,7 +128,7 @@ class Inventory:
         devices = tuple(row.device for row in rows)
         if rows != self.rows or devices != self.devices:
             self.rows, self.devices = rows, devices
-            self.slots = np.array([row.slot for row in rows], dtype=int)
+            self.slots = tuple(row.slot for row in rows)
 
     def _row(self, device: Device) -> Row:
         if self._free_slots:
