@@ -16,10 +16,12 @@ from bench.programs.counting import Count
 
 ATTEMPTS: Final = 20
 _ONCE_A_GPU: Final = "nvmlDeviceGetHandleByIndex_v2"
-# Calls of other threads, whatever the ticks do: they wait for events, and look for new GPUs.
+# Calls of other threads, whatever the ticks do: they wait for events, and look for new GPUs. And
+# room for samples, which both make once and then use again and again.
 _BESIDES: Final = frozenset({
     "nvmlEventSetWait_v2", "nvmlDeviceGetCount_v2", "nvmlEventSetCreate",
     "nvmlDeviceRegisterEvents", "nvmlEventSetFree", "nvmlDeviceGetSupportedEventTypes",
+    "nvmlGpmSampleAlloc", "nvmlGpmSampleFree",
 })  # fmt: skip
 # Called so many times a tick and GPU, or more. What is called less often counts in the sum only.
 _OFTEN: Final = 0.9
