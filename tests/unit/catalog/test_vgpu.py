@@ -116,5 +116,5 @@ def test_over_the_window_a_busy_second_weighs_more_than_an_idle_one():
         windows.advance(tick)
         reading = VgpuWaits((), run, wait)
         windows.add(0, 0, WAIT_RATIO.value(reading), WAIT_RATIO.weight(reading))
-    mean = windows.summary()[0, 0, 0]
+    mean = windows.summary([0])[0][0][0]
     assert mean == pytest.approx(sum(w for _, w in reads) / sum(r + w for r, w in reads))

@@ -34,7 +34,7 @@ def published(fleet):
         if tick < WINDOW:
             fleet.advance_to(fleet.now + 1)
     nvml.stop()
-    return float(windows.summary()[0, 0, 0])
+    return float(windows.summary([0])[0][0][0])
 
 
 waves = st.tuples(st.floats(0.05, 1), st.integers(3, 60))
