@@ -4,50 +4,8 @@ from types import ModuleType
 from typing import Any, Final
 
 from cli.generate.tables import HEADER, code, table
-from slicewatch.catalog import (
-    clocks,
-    cluster,
-    devices,
-    errors,
-    events,
-    gpm,
-    licensing,
-    memory,
-    nvlink,
-    own,
-    pcie,
-    power,
-    processes,
-    sharing,
-    state,
-    tenants,
-    thermal,
-    utilization,
-    vgpu,
-)
+from slicewatch.catalog import DOMAINS
 from slicewatch.catalog.model import Attribution, Combine, Metric, Publish, Scope, Unit
-
-DOMAINS: Final[tuple[tuple[str, ModuleType], ...]] = (
-    ("Utilization", utilization),
-    ("Parts of a GPU (GPM)", gpm),
-    ("Clocks", clocks),
-    ("Memory", memory),
-    ("Power, energy, temperature", power),
-    ("Heat and fans", thermal),
-    ("Memory errors", errors),
-    ("PCIe", pcie),
-    ("NVLink", nvlink),
-    ("Events", events),
-    ("Set-up", state),
-    ("vGPU hosts", vgpu),
-    ("vGPU guests", licensing),
-    ("Devices", devices),
-    ("Processes", processes),
-    ("Tenants", tenants),
-    ("Sharing and contention", sharing),
-    ("Cluster", cluster),
-    ("Slicewatch itself", own),
-)
 
 COLUMNS: Final = (
     "Metric", "Type", "Unit", "Scopes", "Own labels", "Served to HPAs", "Stability", "Help",

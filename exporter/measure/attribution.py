@@ -170,8 +170,8 @@ class Attribution:
         return usage
 
     def _forget_gone(self, devices: Sequence[Device]) -> None:
-        if len(self._usages) > len(devices) or self._usages.keys() - {d.uuid for d in devices}:
-            kept = {device.uuid for device in devices}
+        kept = {device.uuid for device in devices}
+        if self._usages.keys() - kept:
             self._usages = {uuid: u for uuid, u in self._usages.items() if uuid in kept}
             self._uses = {uuid: u for uuid, u in self._uses.items() if uuid in kept}
 

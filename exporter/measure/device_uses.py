@@ -83,7 +83,7 @@ class DeviceUses:
         known = self.known
         if known.owners is None or known.usage is None:
             return UNKNOWN
-        key = (tenant.namespace, tenant.pod, tenant.container)
+        key = key_of(tenant)
         shares = UNKNOWN if known.reason else known.usage.state.tenants.get(key)
         processes = held.get(key, ())
         return msgspec.structs.replace(
@@ -127,7 +127,7 @@ def _tenants(known: Known) -> tuple[Tenant, ...]:
         for owner in known.owners or ()
     }  # fmt: skip
     for tenant in known.holders:
-        key = (tenant.namespace, tenant.pod, tenant.container)
+        key = key_of(tenant)
         seen = found.get(key)
         # That of a static pod is the hash of its file, which is no uid to the API server.
         add = seen is not None and "-" in seen.uid and not tenant.uid

@@ -25,9 +25,9 @@ MPS = "mps"
 VGPU_HOST = "vgpu_host"
 
 
-def key_of(owner: Owner) -> TenantKey:
-    """Return the tenant that an owner's processes belong to."""
-    return (owner.namespace, owner.pod, owner.container)
+def key_of(who: Owner | Tenant) -> TenantKey:
+    """Return the tenant that it is, or that an owner's processes belong to."""
+    return (who.namespace, who.pod, who.container)
 
 
 class Usage:
@@ -152,9 +152,8 @@ class Usage:
     ) -> None:
         covered = 0 if self.reason else reading.covered_us()
         # Who holds the device or has a context on it is there, and others can be in its way.
-        busy = {(t.namespace, t.pod, t.container): [0.0, 0] for t in holders}
-        for present in self.owners(processes):
-            busy.setdefault(key_of(present), [0.0, 0])
+        present: tuple[Owner | Tenant, ...] = (*holders, *self.owners(processes))
+        busy = {key_of(one): [0.0, 0] for one in present}
         unattributed = 0.0
         for share in reading.shares if covered else ():
             seconds = share.percent * covered / (100 * MICROSECONDS)

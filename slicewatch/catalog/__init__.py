@@ -5,6 +5,7 @@ read this catalog; there is no second list. A new metric is one entry in the fil
 plus a probe if the read is new.
 """
 
+from types import ModuleType
 from typing import Final
 
 from slicewatch.catalog import (
@@ -30,24 +31,26 @@ from slicewatch.catalog import (
 )
 from slicewatch.catalog.index import Catalog
 
-CATALOG: Final = Catalog(
-    utilization.METRICS
-    + gpm.METRICS
-    + clocks.METRICS
-    + memory.METRICS
-    + power.METRICS
-    + thermal.METRICS
-    + errors.METRICS
-    + state.METRICS
-    + pcie.METRICS
-    + nvlink.METRICS
-    + events.METRICS
-    + processes.METRICS
-    + vgpu.METRICS
-    + licensing.METRICS
-    + devices.METRICS
-    + tenants.METRICS
-    + sharing.METRICS
-    + cluster.METRICS
-    + own.METRICS
+# Titles are for people who look through them.
+DOMAINS: Final[tuple[tuple[str, ModuleType], ...]] = (
+    ("Utilization", utilization),
+    ("Parts of a GPU (GPM)", gpm),
+    ("Clocks", clocks),
+    ("Memory", memory),
+    ("Power, energy, temperature", power),
+    ("Heat and fans", thermal),
+    ("Memory errors", errors),
+    ("Set-up", state),
+    ("PCIe", pcie),
+    ("NVLink", nvlink),
+    ("Events", events),
+    ("Processes", processes),
+    ("vGPU hosts", vgpu),
+    ("vGPU guests", licensing),
+    ("Devices", devices),
+    ("Tenants", tenants),
+    ("Sharing and contention", sharing),
+    ("Cluster", cluster),
+    ("Slicewatch itself", own),
 )
+CATALOG: Final = Catalog(tuple(metric for _, domain in DOMAINS for metric in domain.METRICS))

@@ -36,7 +36,10 @@ Entry = tuple[int, int, int]
 
 
 class ProcessReads:
-    """The reads of one session, with their buffer. One thread at a time may use it."""
+    """The reads of one session, with their buffer. One thread at a time may use it.
+
+    What was read is looked at in the buffer, which the next read fills anew.
+    """
 
     def __init__(self) -> None:
         self._rows = FIRST_ROWS
@@ -73,11 +76,11 @@ class ProcessReads:
         """
         return self._ways.ask(calls, handle, since_us)
 
-    def _list(self, calls: Calls, function: str, handle: Handle) -> bytes:
+    def _list(self, calls: Calls, function: str, handle: Handle) -> memoryview:
         for _ in range(ATTEMPTS):
             self._count.value = self._rows
             if calls.fits(function, handle, ctypes.byref(self._count), self._buffer):
-                return self._buffer.raw[: self._count.value * _PROCESS.size]
+                return memoryview(self._buffer)[: self._count.value * _PROCESS.size]
             self._enlarge(self._count.value)
         raise NVMLError(Return.INSUFFICIENT_SIZE)
 
@@ -91,7 +94,7 @@ class ProcessReads:
                 self._buffer, ctypes.POINTER(pynvml.c_nvmlProcessUtilizationInfo_v1_t)
             )
             if calls.fits("nvmlDeviceGetProcessesUtilizationInfo", handle, ctypes.byref(question)):
-                rows = self._buffer.raw[: question.processSamplesCount * _SHARE.size]
+                rows = memoryview(self._buffer)[: question.processSamplesCount * _SHARE.size]
                 return [(pid, at, sm) for at, pid, sm, *_ in _SHARE.iter_unpack(rows)]
             self._enlarge(question.processSamplesCount)
         raise NVMLError(Return.INSUFFICIENT_SIZE)
@@ -104,7 +107,7 @@ class ProcessReads:
                 "nvmlDeviceGetProcessUtilization",
                 handle, self._buffer, ctypes.byref(self._count), since,
             ):  # fmt: skip
-                rows = self._buffer.raw[: self._count.value * _OLD_SHARE.size]
+                rows = memoryview(self._buffer)[: self._count.value * _OLD_SHARE.size]
                 return [(pid, at, sm) for pid, at, sm, *_ in _OLD_SHARE.iter_unpack(rows)]
             self._enlarge(self._count.value)
         raise NVMLError(Return.INSUFFICIENT_SIZE)
