@@ -68,7 +68,7 @@ class ExporterSettings:
     )
     tick_seconds: float = setting(1.0, parse=duration, help="How often the GPUs are read.")
     window_seconds: float = setting(
-        15.0, parse=duration, help="Over how much time means and peaks are taken."
+        15.0, parse=duration, help="Over how much time means are taken."
     )
     stale_seconds: float = setting(
         5.0,

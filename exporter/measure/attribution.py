@@ -180,17 +180,18 @@ class Attribution:
     ) -> DeviceUses:
         usage = self._usages.get(device.uuid)
         held = self._holders_of.get(device.uuid, ())
+        # By place: it is made for every device in every tick, and most of them are idle.
         known = Known(
-            device=device,
-            usage=usage,
-            state=usage and usage.state,
-            reason=usage.reason if usage else "",
-            owners=usage.owners(self._processes) if usage and is_up else None,
-            holders=held,
-            capacity=capacity,
-            given=len(held) if holders.known else None,
-            replicas=holders.replicas.get(device.uuid),
-            can_tell=usage is not None and usage.is_listed and not self._processes.fault,
+            device,
+            usage,
+            usage.state if usage else None,
+            usage.reason if usage else "",
+            usage.owners(self._processes) if usage and is_up else None,
+            held,
+            capacity,
+            len(held) if holders.known else None,
+            holders.replicas.get(device.uuid),
+            usage is not None and usage.is_listed and not self._processes.fault,
         )
         before = self._uses.get(device.uuid)
         if before is None or not before.known.is_same(known):

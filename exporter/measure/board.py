@@ -11,9 +11,9 @@ from exporter.measure.attribution import Uses
 from exporter.measure.columns import NOTHING, Columns, by_metric
 from exporter.measure.inventory import GpuState, Inventory
 from exporter.measure.plan import Plan
-from exporter.measure.row import METRICS, WINDOWED, Filling, Row, fillings
+from exporter.measure.row import METRICS, Filling, Row, fillings
 from exporter.measure.substitute import UTILIZATION, Substitute
-from exporter.measure.windows import Windows
+from exporter.measure.windows import Grid
 from exporter.nvml.protocol import Failed, Lost, Slot, Value
 from exporter.nvml.reader import Cycle
 from exporter.tenants.tenants import Holders
@@ -54,12 +54,8 @@ class Board:
     substitute: Substitute | None = None
 
     def __post_init__(self) -> None:
-        self._windows = Windows(
-            series=len(WINDOWED),
-            window_seconds=self.window_seconds,
-            tick_seconds=self.tick_seconds,
-        )
-        self._inventory = Inventory(self._windows)
+        self._grid = Grid(window_seconds=self.window_seconds, tick_seconds=self.tick_seconds)
+        self._inventory = Inventory(self._grid, self.reject)
         self._plan: Plan | None = None
         self._fillings: dict[bool, tuple[Filling, ...]] = {}
         self._columns = Columns(frozenset())
@@ -100,7 +96,7 @@ class Board:
         none does the GPU is stale soon.
         """
         if now > self._held[1]:
-            self._windows.advance(now)
+            self._grid.advance(now)
         for cycle in cycles:
             found = cycle.devices
             if isinstance(found, Value):
@@ -153,11 +149,11 @@ class Board:
         known = None if self.substitute is None else self.substitute.ask(rows, now)
         layout = self._lay_out(holders, uses)
         self._sequence += 1
-        means, peaks = self._windowed(up)
+        means = self._means(up)
         values = {**self._columns.of(rows, up, means), **uses.of_devices, **events}
         if self.substitute is not None and known is not None:
             known = [value if is_up else None for value, is_up in zip(known, up, strict=True)]
-            for columns in (values, means, peaks):
+            for columns in (values, means):
                 self.substitute.fill(columns, known)
             values |= self.substitute.mark(known)
         return layout, Snapshot(
@@ -169,7 +165,6 @@ class Board:
             ages=[None if row.at is None else now - row.at for row in rows],
             values=values,
             means=means,
-            peaks=peaks,
             tenant_values=uses.of_tenants,
             shares=uses.shares,
             tenants_age=holders.age_seconds,
@@ -184,8 +179,7 @@ class Board:
         self._follow(cycle.plan)
         for row, outcomes in zip(rows, cycle.readings, strict=True):
             plan = self._fillings[row.device.is_mig]
-            changed = row.update(plan, outcomes, cycle.at, self._windows, self.reject)
-            self._reasons_changed += changed
+            self._reasons_changed += row.update(plan, outcomes, cycle.at)
 
     def _follow(self, plan: Plan) -> None:
         """Take what a pass reads for what all passes read from now on."""
@@ -234,14 +228,10 @@ class Board:
     def _substitute_reasons(self) -> dict[str, tuple[str | None, ...]]:
         return {} if self.substitute is None else {UTILIZATION: self.substitute.reasons}
 
-    def _windowed(self, up: Sequence[bool]) -> tuple[dict[str, Column], dict[str, Column]]:
-        """Return means and peaks, one column per windowed metric, without what is not known."""
-        means, peaks = self._windows.summary(self._inventory.slots)
-        for summary in (means, peaks):
-            for row, is_up in enumerate(up):
-                if not is_up:
-                    summary[row] = NOTHING
-        return by_metric(means), by_metric(peaks)
+    def _means(self, up: Sequence[bool]) -> dict[str, Column]:
+        """Return one column per windowed metric, without what is not known."""
+        rows = zip(self._inventory.rows, up, strict=True)
+        return by_metric([row.window.means() if is_up else NOTHING for row, is_up in rows])
 
 
 def _missing(reason: str | None) -> str | None:

@@ -5,24 +5,27 @@ The column of a metric with labels of its own is named by its series, as in
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from exporter.measure.row import METRICS, WINDOWED, Held, Row
-from exporter.measure.windows import Summary
+from exporter.measure.windows import Means
 from slicewatch.catalog.model import Metric, Publish
 from slicewatch.wire.snapshot import Column
 
-_NOTHING: tuple[None, ...] = (None,) * len(METRICS)
-
-
 # Of a device that does not answer.
-NOTHING: Summary = [None] * len(WINDOWED)
+_NOTHING: tuple[None, ...] = (None,) * len(METRICS)
+NOTHING: Means = [None] * len(WINDOWED)
 
 
-def by_metric(rows: Sequence[Summary]) -> dict[str, Column]:
-    """Return a column per windowed metric from the summaries of the rows."""
-    columns = map(list, zip(*rows, strict=True)) if rows else ([] for _ in WINDOWED)
-    return {metric.name: column for metric, column in zip(WINDOWED, columns, strict=True)}
+def by_metric(rows: Sequence[Means]) -> dict[str, Column]:
+    """Return a column per windowed metric from the means of the rows.
+
+    Those of a MIG instance are only the first of a GPU's.
+    """
+    names = [metric.name for metric in WINDOWED]
+    columns = map(list, zip_longest(*rows)) if rows else ([] for _ in names)
+    return dict(zip(names, columns, strict=True))
 
 
 def spread(name: str, rows: Sequence[Mapping[str, float | None]]) -> dict[str, Column]:

@@ -5,11 +5,11 @@ It keeps its row when it does not answer any more, so that it is seen to be miss
 its MIG instances go with it, since nobody can say whether they still exist.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from exporter.measure.row import Row
-from exporter.measure.windows import Windows
+from exporter.measure.windows import Grid
 from exporter.nvml.protocol import Failed, Lost, Slot, Unsupported, Value
 from slicewatch.wire.layout import Device
 
@@ -44,23 +44,25 @@ class GpuState:
 
 
 class Inventory:
-    """The GPUs of a node, in the order of their indices, with the slots of their rows.
+    """The GPUs of a node, in the order of their indices, with their rows.
+
+    Args:
+        grid: of the rows' windows.
+        reject: called with the name of a metric whose value could not be true.
 
     Attributes:
         gpus: all of them.
-        rows, devices, slots: of all of them; the same objects until one comes, goes or changes.
+        rows, devices: of all of them; the same objects until one comes, goes or changes.
     """
 
-    def __init__(self, windows: Windows) -> None:
-        self._windows = windows
+    def __init__(self, grid: Grid, reject: Callable[[str], None]) -> None:
+        self._grid = grid
+        self._reject = reject
         self._known: dict[str, GpuState] = {}
         self._unidentified: dict[int, GpuState] = {}
-        self._free_slots: list[int] = []
-        self._slots = 0
         self.gpus: tuple[GpuState, ...] = ()
         self.rows: tuple[Row, ...] = ()
         self.devices: tuple[Device, ...] = ()
-        self.slots: tuple[int, ...] = ()
 
     def begin(self, slots: Iterable[Slot], now: float) -> None:
         """Take what a start of NVML enumerates; a GPU that was known keeps its rows."""
@@ -103,14 +105,13 @@ class Inventory:
         state.placed = devices
         rows[0].device = devices[0]
         kept = {row.device: row for row in rows}
-        self._release(kept[device] for device in kept.keys() - set(devices))
         state.rows = [kept.get(device) or self._row(device) for device in devices]
         self._arrange()
         return state.rows
 
     def _leave_unidentified(self, refused: dict[int, str], now: float) -> None:
         for index in self._unidentified.keys() - refused.keys():
-            self._release(self._unidentified.pop(index).rows)
+            del self._unidentified[index]
         for index, reason in refused.items():
             if index not in self._unidentified:
                 nobody = Device(uuid="", gpu=index, model="")
@@ -118,7 +119,6 @@ class Inventory:
             self._unidentified[index].silent = reason
 
     def _silence(self, state: GpuState, reason: str) -> None:
-        self._release(state.rows[1:])
         state.rows, state.placed, state.silent = state.rows[:1], (), reason
 
     def _arrange(self) -> None:
@@ -128,19 +128,9 @@ class Inventory:
         devices = tuple(row.device for row in rows)
         if rows != self.rows or devices != self.devices:
             self.rows, self.devices = rows, devices
-            self.slots = tuple(row.slot for row in rows)
 
     def _row(self, device: Device) -> Row:
-        if self._free_slots:
-            return Row(device, self._free_slots.pop())
-        self._slots += 1
-        self._windows.reserve(self._slots)
-        return Row(device, self._slots - 1)
-
-    def _release(self, rows: Iterable[Row]) -> None:
-        for row in rows:
-            self._windows.forget(row.slot)
-            self._free_slots.append(row.slot)
+        return Row(device, self._grid, self._reject)
 
 
 def _word(answer: Unsupported | Failed | Lost) -> str:

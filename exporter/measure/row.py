@@ -5,16 +5,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from exporter.measure.plan import ScopePlan
-from exporter.measure.windows import Windows
+from exporter.measure.windows import Grid, Window
 from exporter.nvml.protocol import Outcome, Unsupported, Value
 from slicewatch.catalog import CATALOG
-from slicewatch.catalog.model import Labelled, Metric, Probe, Publish
+from slicewatch.catalog.model import Labelled, Metric, Probe, Publish, Scope
 from slicewatch.service.exposition import own_labels_text
 from slicewatch.wire.layout import Device
 
 # Those that have a column of device values, in the catalog's order.
 METRICS = CATALOG.of(Probe)
-WINDOWED = tuple(m for m in METRICS if m.windowed)
+# Those of MIG instances first, so that the series of their windows are the beginning of a board's.
+WINDOWED = tuple(
+    sorted((m for m in METRICS if m.windowed), key=lambda m: Scope.MIG not in m.scopes)
+)
 
 # The value of a metric that has labels of its own: a number per text of these labels.
 Variants = dict[str, float]
@@ -28,16 +31,23 @@ LONGEST_ELAPSED_TICKS = 2
 
 _COLUMN = {m.name: index for index, m in enumerate(METRICS)}
 _SERIES = {m.name: index for index, m in enumerate(WINDOWED)}
+_SERIES_ON_MIG = sum(Scope.MIG in m.scopes for m in WINDOWED)
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A metric with its place in a row and, if it is windowed, in the windows."""
+    """A metric with its place in a row and, if it is windowed, in the row's window.
+
+    Attributes:
+        flows: it adds to what was before, as a total or with a time of its own; the others hold
+            until the next reading.
+    """
 
     metric: Metric[Any]
     value: Callable[[Any], Any]
     column: int
     series: int | None
+    flows: bool
     accumulated: bool
     labelled: bool
     low: float
@@ -53,6 +63,7 @@ class Cell:
             metric.value,
             _COLUMN[metric.name],
             _SERIES.get(metric.name),
+            metric.publish is Publish.ACCUMULATED or metric.weight is not None,
             metric.publish is Publish.ACCUMULATED,
             bool(metric.labels),
             metric.limits.low,
@@ -88,7 +99,7 @@ class Filling:
     def of(cls, probe: Probe[Any], metrics: Sequence[Metric[Any]]) -> "Filling":
         """Look up the places of a probe's metrics."""
         cells = tuple(map(Cell.of, metrics))
-        return cls(probe, cells, any(cell.accumulated or cell.metric.weight for cell in cells))
+        return cls(probe, cells, any(cell.flows for cell in cells))
 
 
 def fillings(plan: ScopePlan) -> tuple[Filling, ...]:
@@ -102,19 +113,26 @@ def fillings(plan: ScopePlan) -> tuple[Filling, ...]:
 class Row:
     """The state of one device.
 
+    Args:
+        grid: of all windows of the node.
+        reject: called with the name of a metric whose value could not be true.
+
     Attributes:
         at: monotonic seconds of the last pass over the device; None before the first.
         values: per metric of ``METRICS``, the value of the last pass (the running total of an
             accumulated one; of a labelled one its variants), or None.
         reasons: per metric, why the device cannot report it; None where it can.
+        window: of the metrics of ``WINDOWED``; on a MIG instance the first of them, and no more.
     """
 
-    def __init__(self, device: Device, slot: int) -> None:
+    def __init__(self, device: Device, grid: Grid, reject: Callable[[str], None]) -> None:
         self.device = device
-        self.slot = slot
         self.at: float | None = None
         self.values: list[Held] = [None] * len(METRICS)
         self.reasons: list[str | None] = [None] * len(METRICS)
+        self.window = Window(_SERIES_ON_MIG if device.is_mig else len(WINDOWED), grid)
+        self._tick_seconds = grid.tick_seconds
+        self._reject = reject
         # Totals outlive a time in which they cannot be read and are not shown: a counter that
         # starts anew while the process lives is a lie about the time before.
         self._totals: dict[int, float] = {}
@@ -124,32 +142,32 @@ class Row:
         self._moved = 0
 
     def update(
-        self,
-        plan: Sequence[Filling],
-        outcomes: Sequence[Outcome[Any] | None],
-        at: float,
-        windows: Windows,
-        reject: Callable[[str], None],
+        self, plan: Sequence[Filling], outcomes: Sequence[Outcome[Any] | None], at: float
     ) -> bool:
         """Take the outcomes of a pass, one per probe; None leaves its metrics as they are.
 
         Returns:
             Whether a reason came, went or changed.
         """
-        tick = windows.tick_seconds
+        tick, before = self._tick_seconds, self._moved
         elapsed = tick if self.at is None else min(at - self.at, LONGEST_ELAPSED_TICKS * tick)
         self.at = at
-        changed = False
         # Most of what is read stays as it was: memory for hours, clocks for seconds.
         if outcomes != self._settled:
-            for index, outcome in enumerate(outcomes):
-                if outcome is not None and outcome != self._last.get(index):
-                    changed |= self._change(index, plan[index], outcome, elapsed, windows, reject)
             known = self._last
-            settled = all(o is None or index in known for index, o in enumerate(outcomes))
+            settled = True
+            for index, outcome in enumerate(outcomes):
+                if outcome is None or outcome == known.get(index):
+                    continue
+                lasts = self._change(plan[index], outcome, elapsed)
+                if lasts:
+                    known[index] = outcome
+                else:
+                    known.pop(index, None)
+                    settled = False
             self._settled = outcomes if settled else None
-        windows.let_pass(self.slot, elapsed)
-        return changed
+        self.window.let_pass(elapsed)
+        return self._moved != before
 
     def plain(self, column: int) -> float | None:
         """Return the value of a metric without labels of its own."""
@@ -163,76 +181,71 @@ class Row:
         self._last.clear()
         self._settled = None
 
-    def _change(
-        self,
-        index: int,
-        filling: Filling,
-        outcome: Outcome[Any],
-        elapsed: float,
-        windows: Windows,
-        reject: Callable[[str], None],
-    ) -> bool:
-        self._last.pop(index, None)
-        before = self._moved
-        if isinstance(outcome, Value):
-            believed = self._take(filling, outcome.value, elapsed, windows, reject)
+    def _change(self, filling: Filling, outcome: Outcome[Any], elapsed: float) -> bool:
+        """Take an outcome; return whether the same one would change nothing the next time."""
+        if type(outcome) is Value:
+            consistent = filling.probe.consistent
+            if consistent is not None and not consistent(outcome.value):
+                self._disbelieve(filling)
+                return False
             # What is not believed is counted each time; what flows is never the same again.
-            if believed and not filling.flows:
-                self._last[index] = outcome
-            return self._moved != before
-        self._last[index] = outcome
+            return self._take(filling, outcome.value, elapsed) and not filling.flows
         if isinstance(outcome, Unsupported):
-            self._withdraw(filling, outcome.reason, windows)
+            self._withdraw(filling, outcome.reason)
         else:
-            self._miss(filling, windows)
-        return self._moved != before
+            self._miss(filling)
+        return True
 
     def _take(
         self,
         filling: Filling,
         reading: Any,  # noqa: ANN401 - the cells' metrics fix its type
         elapsed: float,
-        windows: Windows,
-        reject: Callable[[str], None],
     ) -> bool:
         """Fill the cells of a reading; return whether all of it can be true."""
-        consistent = filling.probe.consistent
-        believable = believed = consistent is None or consistent(reading)
-        reasons = self.reasons
+        believed, values, reasons, held = True, self.values, self.reasons, self.window.held
         for cell in filling.cells:
-            value = cell.value(reading) if believable else None
-            reason = None
-            if not believable:
-                reject(cell.metric.name)
+            value, reason = cell.value(reading), None
             if cell.labelled:
-                believed &= self._spread(cell, value or {}, reject)
+                believed &= self._spread(cell, value)
             else:
                 if value is None:
                     # A board may have one part of what is read together and lack the other.
-                    reason = OF_BOARD if believable and not filling.flows else None
+                    reason = None if filling.flows else OF_BOARD
                 elif not cell.low <= value <= cell.high:
-                    reject(cell.metric.name)
+                    self._reject(cell.metric.name)
                     value, believed = None, False
-                self._fill(cell, value, reading, elapsed, windows)
+                if cell.flows:
+                    self._add(cell, value, reading, elapsed)
+                else:
+                    values[cell.column] = value
+                    if cell.series is not None:
+                        held[cell.series] = value
             if reasons[cell.column] is not reason:
                 self._explain(cell, reason)
         return believed
 
-    def _spread(self, cell: Cell, found: Labelled, reject: Callable[[str], None]) -> bool:
+    def _disbelieve(self, filling: Filling) -> None:
+        """Reject a reading whose parts contradict each other."""
+        for cell in filling.cells:
+            self._reject(cell.metric.name)
+        self._miss(filling)
+
+    def _spread(self, cell: Cell, found: Labelled) -> bool:
         """Fill a labelled cell; return whether all of its values can be true."""
         stated = sum(value is not None for value in found.values())
-        variants = cell.variants(found, reject)
+        variants = cell.variants(found, self._reject)
         self.values[cell.column] = variants or None
         return len(variants) == stated
 
-    def _fill(
+    def _add(
         self,
         cell: Cell,
         value: float | None,
         reading: Any,  # noqa: ANN401
         elapsed: float,
-        windows: Windows,
     ) -> None:
+        """Add a value to what was before: to a total, or with its own time to the window."""
         column, weigh = cell.column, cell.metric.weight
         if cell.accumulated:
             if value is not None:
@@ -240,30 +253,26 @@ class Row:
             self.values[column] = self._totals.get(column)
             return
         self.values[column] = value
-        if cell.series is None:
-            return
-        if weigh is None:
-            windows.hold(self.slot, cell.series, value)
-        elif value is not None:
+        if weigh is not None and cell.series is not None and value is not None:
             weight = weigh(reading)
-            windows.add(self.slot, cell.series, value, elapsed if weight is None else weight)
+            self.window.add(cell.series, value, elapsed if weight is None else weight)
 
-    def _miss(self, filling: Filling, windows: Windows) -> None:
+    def _miss(self, filling: Filling) -> None:
         """A read brought nothing. A total stays what it was: the next read goes on from there."""
         for cell in filling.cells:
             self._explain(cell, None)
             if not cell.accumulated:
                 self.values[cell.column] = None
                 if cell.series is not None:
-                    windows.hold(self.slot, cell.series, None)
+                    self.window.held[cell.series] = None
 
-    def _withdraw(self, filling: Filling, reason: str, windows: Windows) -> None:
+    def _withdraw(self, filling: Filling, reason: str) -> None:
         """Note why the metrics cannot be read; what was read before is withdrawn with it."""
         for cell in filling.cells:
             self._explain(cell, reason)
             self.values[cell.column] = None
             if cell.series is not None:
-                windows.forget(self.slot, cell.series)
+                self.window.forget(cell.series)
 
     def _explain(self, cell: Cell, reason: str | None) -> None:
         if self.reasons[cell.column] != reason:

@@ -65,6 +65,12 @@ class Usage:
         """Take the list of processes; None if it was not asked for."""
         if outcome is None:
             return
+        if (
+            isinstance(outcome, Value)
+            and outcome.value.found == self._listed
+            and not (self._seen or self._through_server)
+        ):
+            return
         self._owners_of = None
         self._seen.clear()
         if not isinstance(outcome, Value):

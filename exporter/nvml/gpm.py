@@ -25,6 +25,9 @@ SHARED: Final = Unsupported("shared_gpu_instance")
 # Why a driver has no GPM for a board: nothing that somebody could mend.
 _NO_GPM: Final = frozenset({Unsupported("device"), Unsupported("driver")})
 
+# Probes that come from counters, on some devices at least.
+COUNTED: Final = (*ASKED, UTILIZATION.name)
+
 
 def comes_from_counters(probe: str, device: Device) -> bool:
     """Tell whether a probe of a device is read from GPM: its own, and utilization under MIG."""

@@ -182,7 +182,7 @@ class Metric(Generic[R]):
             None, the time since the previous reading.
         core: always on ``/metrics``, whichever families the user chose.
         optional: not on ``/metrics`` unless the user chose it by name: costly to read, or wide.
-        windowed: mean and maximum over the window travel in the snapshot.
+        windowed: its mean over the window travels in the snapshot.
     """
 
     name: str

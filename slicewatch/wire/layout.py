@@ -77,7 +77,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         run: identifies one life of the exporter; numbers of two runs cannot be compared.
         number: counts up with every change.
         labels: static labels that the user configured.
-        window_seconds: length of the window of means and peaks.
+        window_seconds: over how long means are taken.
         support: per metric, one reason per device; None where the device can report it. A metric
             that is missing is supported by every device it applies to.
         tenants_known: whether the kubelet has ever listed allocations; if not, no tenants does

@@ -27,7 +27,6 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             None before the first.
         values: per metric, one published value per device.
         means: per windowed metric, each device's mean over the window.
-        peaks: per windowed metric, each device's largest value of a tick in the window.
         tenant_values: per metric, one value per tenant.
         shares: where the tenants' shares of a device come from; empty while they are unknown.
         tenants_age: seconds since the kubelet last listed allocations; None if it never did.
@@ -41,7 +40,6 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ages: Column
     values: dict[str, Column]
     means: dict[str, Column] = {}
-    peaks: dict[str, Column] = {}
     tenant_values: dict[str, Column] = {}
     shares: str = ""
     tenants_age: float | None = None
@@ -123,7 +121,6 @@ def check_shape(layout: Layout, snapshot: Snapshot) -> None:
         {"up": snapshot.up, "ages": snapshot.ages},
         snapshot.values,
         snapshot.means,
-        snapshot.peaks,
         layout.support,
     )
     for columns in by_device:

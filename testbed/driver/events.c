@@ -1,6 +1,9 @@
 /* Events: a ring in the shared file, read by event sets of which each has its own place in it. */
+#include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "visit.h"
 
@@ -79,18 +82,28 @@ static uint64_t now_us(void)
     return (uint64_t)time.tv_sec * 1000000U + (uint64_t)time.tv_nsec / 1000U;
 }
 
+/* Sleep until the bell is rung; not at all if it was since `heard`. As a driver's wait, this costs
+ * nothing while nothing happens. */
+static void sleep_until_rung(uint32_t heard, uint64_t microseconds)
+{
+    struct timespec time = {(time_t)(microseconds / 1000000U), (long)(microseconds % 1000000U) * 1000};
+    syscall(SYS_futex, &shared->bell, FUTEX_WAIT, heard, &time, NULL, 0);
+}
+
 static nvmlReturn_t await(struct nvmlEventSet_st *set, unsigned int timeout_ms, struct event_state *event)
 {
     uint64_t deadline = now_us() + (uint64_t)timeout_ms * 1000U;
     for (;;) {
+        uint32_t heard = atomic_load(&shared->bell);
         uint32_t error = atomic_load(&shared->event_error);
+        uint64_t now = now_us();
         if (error != 0)
             return (nvmlReturn_t)error;
         if (take(set, event))
             return NVML_SUCCESS;
-        if (now_us() >= deadline)
+        if (now >= deadline)
             return NVML_ERROR_TIMEOUT;
-        pause_for_microseconds(20000);
+        sleep_until_rung(heard, deadline - now);
     }
 }
 

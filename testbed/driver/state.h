@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define STATE_MAGIC 0x4C4D564E45434C53ULL
-#define STATE_VERSION 2
+#define STATE_VERSION 3
 
 enum { GPUS = 16, SLOTS = 8, PROFILES = 18, EVENTS = 256 };
 enum { ANSWERS = 2048, POOL = 192 * 1024, PAYLOAD = 32 * 1024 };
@@ -101,7 +101,8 @@ struct event_state {
 
 /* clients: processes that have it initialised. event_error answers every wait for events.
  * gpm_inside, gpm_most: how many calls take a GPM sample now, and how many did at most, on all
- * GPUs and in all processes together. */
+ * GPUs and in all processes together. bell: another number, and a futex woken, whenever there is
+ * something new for those who wait for events. */
 struct shared_state {
     uint64_t magic;
     uint32_t version, size;
@@ -110,7 +111,7 @@ struct shared_state {
     _Atomic uint32_t event_error;
     _Atomic uint32_t gpm_inside;
     _Atomic uint32_t gpm_most;
-    uint32_t padding;
+    _Atomic uint32_t bell;
     struct system_state system;
     _Atomic uint64_t events_written;
     struct event_state events[EVENTS];

@@ -14,7 +14,7 @@ from typing import Final
 from testbed.driver import build
 
 MAGIC: Final = 0x4C4D564E45434C53
-VERSION: Final = 2
+VERSION: Final = 3
 GPUS, SLOTS, PROFILES, EVENTS = 16, 8, 18, 256
 ANSWERS, POOL_BYTES, PAYLOAD_BYTES = 2048, 192 * 1024, 32 * 1024
 NO_INSTANCE: Final = 0xFFFFFFFF
@@ -138,7 +138,7 @@ class _SharedState(Structure):
         ("event_error", c_uint32),
         ("gpm_inside", c_uint32),
         ("gpm_most", c_uint32),
-        ("_pad", c_uint32),
+        ("bell", c_uint32),
         ("system", SystemState),
         ("events_written", c_uint64),
         ("events", EventState * EVENTS),
@@ -203,6 +203,7 @@ class StateFile:
     def fail_events(self, error: int) -> None:
         """Let every wait for events end with this nvmlReturn_t; 0 ends it."""
         self._store(_SharedState.event_error.offset, error)
+        self._library.slicewatchRing(ctypes.byref(self._shared))
 
     def _cell(self, index: int) -> int:
         return int(_SharedState.gpus.offset) + index * ctypes.sizeof(_GpuCell)

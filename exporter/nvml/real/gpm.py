@@ -10,9 +10,9 @@ import ctypes
 import struct
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
 import pynvml
 from pynvml import NVMLError
 
@@ -29,15 +29,50 @@ PATIENCE_SECONDS: Final = 0.25
 BUSY: Final = Failed("GPM_BUSY")
 _NANOSECONDS_PER_MICROSECOND: Final = 1000
 # nvmlGpmMetric_t: return code and value of one metric.
-_METRIC: Final = struct.Struct("@4xId24x")
+_METRIC: Final = "4xId24x"
+_SAMPLES: Final = struct.Struct("@PP")
 
 
-@dataclass(frozen=True, slots=True)
-class RealSample:
-    """A sample in the driver's memory, and when it was taken."""
+class RealSample(msgspec.Struct, frozen=True, gc=False):
+    """A sample in the driver's memory, where that is, and when it was taken."""
 
     handle: Any
+    address: int
     at_us: int
+
+
+class _Question:
+    """What is asked between two samples, with its answer behind it in the same memory.
+
+    The binding decodes each field anew; a node of instances has thousands in every tick.
+    """
+
+    def __init__(self, asked: tuple[GpmMetric, ...]) -> None:
+        self._asked = asked
+        # With room for all metrics that the binding knows, however few are asked for.
+        question = pynvml.c_nvmlGpmMetricsGet_t()
+        question.version = pynvml.NVML_GPM_METRICS_GET_VERSION
+        question.numMetrics = len(asked)
+        for row, metric in enumerate(asked):
+            question.metrics[row].metricId = metric
+        self._memory = question
+        self._rows = struct.Struct("@" + _METRIC * len(asked))
+        self.at = ctypes.byref(question)
+
+    def between(self, earlier: RealSample, later: RealSample) -> None:
+        """Ask about the time between two samples."""
+        place = pynvml.c_nvmlGpmMetricsGet_t.sample1.offset
+        _SAMPLES.pack_into(self._memory, place, earlier.address, later.address)
+
+    def answer(self) -> Outcome[Gpm]:
+        """Return the means; a metric whose own code is an error is left out."""
+        place = pynvml.c_nvmlGpmMetricsGet_t.metrics.offset
+        found = self._rows.unpack_from(self._memory, place)
+        codes, values = found[::2], found[1::2]
+        if not any(codes):
+            return Value(Gpm(dict(zip(self._asked, values, strict=True))))
+        known = {m: v for m, c, v in zip(self._asked, codes, values, strict=True) if not c}
+        return Value(Gpm(known)) if known else outcome_of(gravest(codes))
 
 
 class RealCounters:
@@ -55,7 +90,7 @@ class RealCounters:
         self._supported = False
         self._patience_seconds = PATIENCE_SECONDS
         # By identity: what is asked are constants, and members of an enumeration are slow keys.
-        self._questions: dict[int, Any] = {}
+        self._questions: dict[int, _Question] = {}
 
     def begin(self, gpu: Handle) -> None:
         """Begin a cycle with the handle that the GPU has now."""
@@ -86,33 +121,15 @@ class RealCounters:
         self, earlier: RealSample, later: RealSample, asked: tuple[GpmMetric, ...]
     ) -> Outcome[Gpm]:
         """Return the means between two samples; a metric whose own code is an error is left out."""
-        question = self._questions.get(id(asked)) or self._prepare(asked)
-        question.sample1, question.sample2 = earlier.handle, later.handle
+        question = self._questions.get(id(asked))
+        if question is None:
+            question = self._questions[id(asked)] = _Question(asked)
+        question.between(earlier, later)
         try:
-            self._calls.call("nvmlGpmMetricsGet", ctypes.byref(question))
+            self._calls.call("nvmlGpmMetricsGet", question.at)
         except NVMLError as error:
             return outcome_of(error.value)
-        # The binding decodes each field anew; a node of instances has thousands in every tick.
-        rows = _METRIC.iter_unpack(
-            memoryview(question.metrics).cast("B")[: len(asked) * _METRIC.size]
-        )
-        codes = []
-        values = {}
-        for metric, (code, value) in zip(asked, rows, strict=True):
-            codes.append(code)
-            if not code:
-                values[metric] = value
-        return Value(Gpm(values)) if values else outcome_of(gravest(codes))
-
-    def _prepare(self, asked: tuple[GpmMetric, ...]) -> Any:  # noqa: ANN401 - the binding's
-        # With room for all metrics that the binding knows, however few are asked for.
-        question = pynvml.c_nvmlGpmMetricsGet_t()
-        question.version = pynvml.NVML_GPM_METRICS_GET_VERSION
-        question.numMetrics = len(asked)
-        for row, metric in enumerate(asked):
-            question.metrics[row].metricId = metric
-        self._questions[id(asked)] = question
-        return question
+        return question.answer()
 
     def free(self, sample: RealSample) -> None:
         """Give up a sample; the driver may be gone, and its memory with it."""
@@ -120,8 +137,12 @@ class RealCounters:
             self._calls.call("nvmlGpmSampleFree", sample.handle)
 
     def _take(self, device: Device, spare: RealSample | None) -> RealSample:
-        handle = pynvml.nvmlGpmSampleAlloc() if spare is None else spare.handle
-        sample = RealSample(handle, self.now_us())
+        if spare is None:
+            handle = pynvml.nvmlGpmSampleAlloc()
+            address = ctypes.cast(handle, ctypes.c_void_p).value or 0
+        else:
+            handle, address = spare.handle, spare.address
+        sample = RealSample(handle, address, self.now_us())
         try:
             if device.gpu_instance is None:
                 self._calls.call("nvmlGpmSampleGet", self._gpu, handle)

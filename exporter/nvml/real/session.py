@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from pynvml import NVMLError
 
-from exporter.nvml.gpm import GpmPairs, comes_from_counters
+from exporter.nvml.gpm import COUNTED, GpmPairs, comes_from_counters
 from exporter.nvml.protocol import Failed, Lost, Outcome, Value
 from exporter.nvml.real import identity
 from exporter.nvml.real.calls import Calls, Handle
@@ -15,7 +15,7 @@ from exporter.nvml.real.gpm import RealCounters, RealSample
 from exporter.nvml.real.identity import InstanceKey
 from exporter.nvml.real.reads import table, utilization
 from exporter.nvml.real.reads.processes import ProcessReads
-from exporter.nvml.real.reads.read import Reads
+from exporter.nvml.real.reads.read import Read, Reads
 from exporter.nvml.real.reads.vgpu import VgpuReads
 from exporter.nvml.real.returns import GONE, Return, outcome_of
 from exporter.nvml.samples import Cursors
@@ -36,6 +36,8 @@ MOST_INSTANCES: Final = 64
 
 # A device as this cycle found it, its handle, and how it is read. Made anew in every cycle.
 _Held = tuple[Device, Handle, Reads]
+# What is remembered of an instance, with the identity that it has to have still.
+_Instance = tuple[InstanceKey, Device, Reads]
 
 
 class RealSession:
@@ -63,15 +65,20 @@ class RealSession:
             "processes": self._processes.of_device,
             "process_utilization": self._process_utilization,
             **vgpus.of_board,
+            **self._counter_reads(self._whole),
         }
-        self._partitioned_reads = {**table.PARTITIONED, **vgpus.of_partitioned}
+        self._partitioned_reads = {
+            **table.PARTITIONED,
+            **vgpus.of_partitioned,
+            **self._counter_reads(self._partitioned),
+        }
         self._instance_reads = {**table.INSTANCE, "processes": self._processes.of_device}
         self._cursor = cursors.samples
         self._process_cursor = cursors.processes
         self._never_partitioned = False
         self._mig_change_pending = False
         self._profiles: dict[int, str] | None = None
-        self._instances: dict[bytes, tuple[InstanceKey, Device]] = {}
+        self._instances: dict[bytes, _Instance] = {}
         self._held: dict[str, _Held] = {}
 
     @property
@@ -116,8 +123,6 @@ class RealSession:
         # The same uuid may belong to another instance by now.
         if found is not device and found != device:
             return _DEVICE_NOT_FOUND
-        if comes_from_counters(probe.name, device):
-            return self._gpm.read(probe.name, device)
         read = reads.get(probe.name)
         if read is None and device.is_mig:
             return table.OF_MIG_INSTANCE
@@ -141,7 +146,7 @@ class RealSession:
             return (self._whole,)
         devices = [self._partitioned]
         self._held[self._partitioned.uuid] = (self._partitioned, handle, self._partitioned_reads)
-        found: dict[bytes, tuple[InstanceKey, Device]] = {}
+        found: dict[bytes, _Instance] = {}
         # A maximum, not a number: the empty indices lie anywhere.
         most = self._calls.number("nvmlDeviceGetMaxMigDeviceCount", handle)
         for index in range(min(most, MOST_INSTANCES)):
@@ -161,7 +166,7 @@ class RealSession:
         return partitioned
 
     def _resolve_instance(
-        self, handle: Handle, index: int, found: dict[bytes, tuple[InstanceKey, Device]]
+        self, handle: Handle, index: int, found: dict[bytes, _Instance]
     ) -> Device | None:
         try:
             instance = self._calls.instance(handle, index)
@@ -171,7 +176,8 @@ class RealSession:
                 return None
             known = self._instances.get(key[0])
             if known is None or known[0] != key:
-                known = (key, self._describe(handle, instance, key))
+                device = self._describe(handle, instance, key)
+                known = (key, device, self._instance_reads | self._counter_reads(device))
         except NVMLError as error:
             if error.value in GONE:
                 raise
@@ -179,9 +185,17 @@ class RealSession:
         except UnicodeDecodeError:
             return None
         found[key[0]] = known
-        device = known[1]
-        self._held[device.uuid] = (device, instance, self._instance_reads)
+        _, device, reads = known
+        self._held[device.uuid] = (device, instance, reads)
         return device
+
+    def _counter_reads(self, device: Device) -> Reads:
+        """Return how what comes from counters is read of a device."""
+
+        def read(probe: str) -> Read:
+            return lambda _, __: self._gpm.read(probe, device)
+
+        return {probe: read(probe) for probe in COUNTED if comes_from_counters(probe, device)}
 
     def _describe(self, handle: Handle, instance: Handle, key: InstanceKey) -> Device:
         if self._profiles is None:

@@ -69,8 +69,10 @@ class Gpm(msgspec.Struct, frozen=True, gc=False):
 
     def ratio(self, metric: GpmMetric) -> float | None:
         """Return a metric that is a percentage, as a ratio."""
-        percent = self.percent(metric)
-        return None if percent is None else percent / 100
+        value = self.values.get(metric)
+        if value is None:
+            return None
+        return 1.0 if 100 < value <= ROUNDED_PERCENT else value / 100
 
     def bytes_per_second(self, metric: GpmMetric) -> float | None:
         """Return a metric that is a rate of transfer."""

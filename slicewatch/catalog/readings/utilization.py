@@ -40,31 +40,34 @@ class Utilization(msgspec.Struct, frozen=True, gc=False):
 
     def covered_seconds(self) -> float:
         """Return how much time the samples cover; 0 if none."""
-        return sum(period for period, _ in self._periods()) / MICROSECONDS
+        covered, _ = self._sums()
+        return covered / MICROSECONDS
 
     def busy_seconds(self) -> float:
         """Return how much of the covered time at least one kernel ran."""
-        return sum(period * percent for period, percent in self._periods()) / (100 * MICROSECONDS)
+        _, busy = self._sums()
+        return busy / (100 * MICROSECONDS)
 
     def percent(self) -> float | None:
         """Return the mean over the covered time, or the driver's current rate, 0-100."""
-        periods = self._periods()
-        if periods:
+        covered, busy = self._sums()
+        if covered:
             # In whole numbers: by way of seconds a busy GPU comes to 100.00000000000001 percent
             # in one of fifteen cases, which is out of range.
-            busy = sum(period * percent for period, percent in periods)
-            return busy / sum(period for period, _ in periods)
+            return busy / covered
         return None if self.current_percent is None else float(self.current_percent)
 
-    def _periods(self) -> list[tuple[int, float]]:
-        """Return (length in microseconds, percent) of every period that a sample covers."""
-        periods = []
+    def _sums(self) -> tuple[int, float]:
+        """Return the microseconds that samples cover, and their sum weighted by the percentages."""
+        covered: int = 0
+        busy: float = 0
         before = self.since_us
         for at, percent in self.samples:
             if before is not None and 0 < at - before <= self.longest_period_us:
-                periods.append((at - before, percent))
+                covered += at - before
+                busy += (at - before) * percent
             before = at
-        return periods
+        return covered, busy
 
 
 class EngineRate(msgspec.Struct, frozen=True, gc=False):

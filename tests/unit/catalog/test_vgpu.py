@@ -2,7 +2,7 @@
 
 import pytest
 
-from exporter.measure.windows import Windows
+from exporter.measure.windows import Grid, Window
 from slicewatch.catalog import CATALOG
 from slicewatch.catalog.model import Unit
 from slicewatch.catalog.readings.vgpu import (
@@ -108,13 +108,13 @@ def test_a_log_that_cannot_be_true_is_no_reading():
 
 
 def test_over_the_window_a_busy_second_weighs_more_than_an_idle_one():
-    windows = Windows(series=1, window_seconds=15, tick_seconds=1)
-    windows.reserve(1)
+    grid = Grid(window_seconds=15, tick_seconds=1)
+    window = Window(1, grid)
     second = 10**9
     reads = [(second, 3 * second), (second // 2, 0), (second // 4, second // 4)]
     for tick, (run, wait) in enumerate(reads):
-        windows.advance(tick)
+        grid.advance(tick)
         reading = VgpuWaits((), run, wait)
-        windows.add(0, 0, WAIT_RATIO.value(reading), WAIT_RATIO.weight(reading))
-    mean = windows.summary([0])[0][0][0]
+        window.add(0, WAIT_RATIO.value(reading), WAIT_RATIO.weight(reading))
+    (mean,) = window.means()
     assert mean == pytest.approx(sum(w for _, w in reads) / sum(r + w for r, w in reads))

@@ -75,10 +75,10 @@ def reasons(layout):
     return layout.support["gpu_utilization"]
 
 
-def test_instances_get_value_mean_and_peak_and_the_gpu_as_a_whole_gets_none(node):
+def test_instances_get_value_and_mean_and_the_gpu_as_a_whole_gets_none(node):
     node.source.take(dcgm_page(i7=0.5, i8=0), node.now)
     _, snapshot = node.tick()
-    for columns in (snapshot.values, snapshot.means, snapshot.peaks):
+    for columns in (snapshot.values, snapshot.means):
         assert columns["gpu_utilization"] == [None, 50, 0]
 
 
@@ -129,7 +129,7 @@ def test_values_are_withdrawn_with_their_mark_once_the_page_is_stale(node):
     layout, snapshot = node.tick()
     assert snapshot.values["gpu_utilization"] == [None, 50, 50]
     layout, snapshot = node.tick()
-    for columns in (snapshot.values, snapshot.means, snapshot.peaks):
+    for columns in (snapshot.values, snapshot.means):
         assert columns["gpu_utilization"] == [None] * 3
     assert snapshot.values[SOURCE] == [None] * 3
     assert reasons(layout) == ("mig_enabled", Reason.UNREACHABLE, Reason.UNREACHABLE)
@@ -141,7 +141,7 @@ def test_a_gpu_that_does_not_answer_has_no_value_from_dcgm_either(node):
     node.now += 10
     _, snapshot = node.tick([])
     assert snapshot.up == [False] * 3
-    for columns in (snapshot.values, snapshot.means, snapshot.peaks):
+    for columns in (snapshot.values, snapshot.means):
         assert columns["gpu_utilization"] == [None] * 3
     assert snapshot.values[SOURCE] == [None] * 3
 

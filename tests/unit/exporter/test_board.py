@@ -98,7 +98,6 @@ def test_a_pass_is_published_in_the_rows_of_the_layout(table):
     assert snapshot.values["gpu_memory_used_bytes"] == [250, 250, 250]
     assert snapshot.values["gpu_utilization"] == [None, None, 40]
     assert snapshot.means["gpu_memory_used_bytes"] == [250, 250, 250]
-    assert snapshot.peaks["gpu_utilization"] == [None, None, 40]
     assert layout.labels == {"cluster": "c"}
     assert layout.driver == "580"
 
@@ -122,7 +121,6 @@ def test_utilization_is_the_mean_over_the_window(table):
         sample = Value(Utilization(((2_000_000, percent),), 1_000_000))
         _, snapshot = table.tick(table.cycle(one, utilization=sample))
     assert snapshot.values["gpu_utilization"] == [50]
-    assert snapshot.peaks["gpu_utilization"] == [100]
     assert snapshot.values["gpu_busy_seconds_total"] == [2]
 
 
@@ -134,7 +132,7 @@ def test_a_lost_gpu_is_down_without_values_and_the_others_are_not(table):
     assert layout.devices == (one, two)
     assert snapshot.up == [False, True]
     assert snapshot.ages == [1, 0]
-    for columns in (snapshot.values, snapshot.means, snapshot.peaks):
+    for columns in (snapshot.values, snapshot.means):
         assert all(column[0] is None for column in columns.values())
         assert all(columns[name][1] is not None for name in columns.keys() & PLAN.metrics)
     assert table.board.silent(table.now) == {one: "gpu_is_lost"}
@@ -226,7 +224,7 @@ def test_no_number_that_is_published_is_nan_or_infinite(table):
     _, snapshot = table.tick(table.cycle(one, utilization=nothing, power=Value(Power(2**40))))
     numbers = [
         value
-        for columns in (snapshot.values, snapshot.means, snapshot.peaks)
+        for columns in (snapshot.values, snapshot.means)
         for column in columns.values()
         for value in column
         if value is not None

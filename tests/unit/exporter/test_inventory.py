@@ -3,20 +3,15 @@
 import pytest
 
 from exporter.measure.inventory import Inventory
-from exporter.measure.windows import Windows
+from exporter.measure.windows import Grid
 from exporter.nvml.protocol import Failed, Lost, Slot, Value
 
 NOW = 1000.0
 
 
 @pytest.fixture
-def windows():
-    return Windows(series=1, window_seconds=10, tick_seconds=1)
-
-
-@pytest.fixture
-def inventory(windows):
-    return Inventory(windows)
+def inventory():
+    return Inventory(Grid(window_seconds=10, tick_seconds=1), reject=pytest.fail)
 
 
 def slots(*gpus):
@@ -88,28 +83,15 @@ def test_the_gpu_keeps_its_row_when_mig_is_switched(inventory, gpu, mig):
     assert inventory.devices == (plain,)
 
 
-def test_a_slot_that_is_used_again_begins_empty(inventory, windows, gpu, mig):
+def test_an_instance_that_comes_back_begins_empty(inventory, gpu, mig):
     one = gpu(mig_enabled=True)
     inventory.begin(slots(one), NOW)
     _, old = inventory.place(one, (one, mig(one, 0)))
-    windows.advance(1000.0)
-    windows.add(old.slot, 0, 99.0, 1.0)
+    old.window.add(0, 99.0, 1.0)
     inventory.place(one, (one,))
-    _, new = inventory.place(one, (one, mig(one, 1)))
-    assert new.slot == old.slot
-    assert windows.summary([new.slot])[0][0][0] is None
+    _, new = inventory.place(one, (one, mig(one, 0)))
+    assert set(new.window.means()) == {None}
     assert new.at is None
-
-
-def test_a_thousand_layouts_use_no_more_slots_than_the_largest(inventory, gpu, mig):
-    one = gpu(mig_enabled=True)
-    inventory.begin(slots(one), NOW)
-    used = set()
-    for turn in range(1000):
-        rows = inventory.place(one, (one, *(mig(one, n) for n in range(turn % 8))))
-        used |= {row.slot for row in rows}
-        assert len({row.slot for row in rows}) == len(rows)
-    assert max(used) == 7
 
 
 def test_gpus_are_known_by_uuid_when_their_indices_move_up(inventory, gpu):

@@ -4,7 +4,7 @@ import pytest
 
 from exporter.measure.plan import Plan
 from exporter.measure.row import METRICS, WINDOWED, Row, fillings
-from exporter.measure.windows import Windows
+from exporter.measure.windows import Grid
 from exporter.nvml.protocol import Failed, Unsupported, Value
 from slicewatch.catalog.readings.memory import Memory
 from slicewatch.catalog.readings.power import Energy, Power, Temperature
@@ -17,26 +17,24 @@ SERIES = {metric.name: series for series, metric in enumerate(WINDOWED)}
 
 
 class Bench:
-    """A row, its windows, and one pass after the other."""
+    """A row, and one pass after the other."""
 
     def __init__(self, device):
-        self.row = Row(device, 0)
-        self.windows = Windows(series=len(WINDOWED), window_seconds=15, tick_seconds=1)
-        self.windows.reserve(1)
         self.rejected = []
+        self.grid = Grid(window_seconds=15, tick_seconds=1)
+        self.row = Row(device, self.grid, self.rejected.append)
         self._fillings = fillings(PLAN)
 
     def read(self, at, **outcomes):
         """Take a pass that read these probes alone."""
-        self.windows.advance(at)
-        row = [outcomes.get(name) for name in PROBES]
-        return self.row.update(self._fillings, row, at, self.windows, self.rejected.append)
+        self.grid.advance(at)
+        return self.row.update(self._fillings, [outcomes.get(name) for name in PROBES], at)
 
     def value(self, name):
         return self.row.values[COLUMN[name]]
 
     def mean(self, name):
-        return self.windows.summary([0])[0][0][SERIES[name]]
+        return self.row.window.means()[SERIES[name]]
 
     def reason(self, name):
         return self.row.reasons[COLUMN[name]]

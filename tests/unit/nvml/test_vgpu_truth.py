@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exporter.measure.windows import Windows
+from exporter.measure.windows import Grid, Window
 from exporter.nvml.simulated import SimulatedNvml
 from simulator.clock import ManualClock
 from simulator.fleet import Fleet
@@ -23,18 +23,18 @@ def published(fleet):
     nvml = SimulatedNvml(fleet.nodes[0])
     nvml.start()
     session = nvml.open(nvml.identify(0).value)
-    windows = Windows(series=1, window_seconds=WINDOW, tick_seconds=1)
-    windows.reserve(1)
+    grid = Grid(window_seconds=WINDOW, tick_seconds=1)
+    window = Window(1, grid)
     for tick in range(WINDOW + 1):
         reading = session.read(VGPU_WAITS, *session.devices().value).value
-        windows.advance(fleet.now)
+        grid.advance(fleet.now)
         ratio = RATIO.value(reading)
         if ratio is not None:
-            windows.add(0, 0, ratio, RATIO.weight(reading))
+            window.add(0, ratio, RATIO.weight(reading))
         if tick < WINDOW:
             fleet.advance_to(fleet.now + 1)
     nvml.stop()
-    return float(windows.summary([0])[0][0][0])
+    return float(window.means()[0])
 
 
 waves = st.tuples(st.floats(0.05, 1), st.integers(3, 60))
