@@ -3,28 +3,15 @@
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from adapter.api.paths import ALL
 from adapter.api.status import Reason, Refusal
 from adapter.api.values import metric_list
+from adapter.offering import not_found
 from adapter.outcome import Absence
-from adapter.query import Found, Query, find, not_found
+from adapter.provider import Answer
+from adapter.query import Found, Query, find
 from adapter.view import View
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """A list of values.
-
-    Attributes:
-        expires_at: when the first of them becomes too old, on the monotonic clock.
-        warning: which values are missing for now, for the ``Warning`` header.
-    """
-
-    body: bytes
-    expires_at: float = math.inf
-    warning: str = ""
 
 
 def answer(view: View, query: Query) -> Answer:
@@ -34,6 +21,7 @@ def answer(view: View, query: Query) -> Answer:
         Refusal: a named object does not exist, or objects match and none has a fresh value.
     """
     now = view.monotonic()
+    as_of = (view.revision, view.pods.revision)
     found = find(view, query)
     fresh = [one for one in found if one.expires_at > now]
     if found and not fresh:
@@ -42,6 +30,8 @@ def answer(view: View, query: Query) -> Answer:
         body=metric_list(query.path.version, [one.item for one in fresh]),
         expires_at=min((one.expires_at for one in fresh), default=math.inf),
         warning=_warning(view, query, found, now) if len(fresh) < len(found) else "",
+        read_at=min((one.read_at for one in fresh), default=math.nan),
+        holds=lambda: as_of == (view.revision, view.pods.revision),
     )
 
 

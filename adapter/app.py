@@ -9,6 +9,8 @@ from typing import Any
 from adapter.api.authentication import Gate
 from adapter.cluster.pods import Pods
 from adapter.cluster.requests import Requests
+from adapter.direct import Direct
+from adapter.offering import Offering
 from adapter.plain import PlainPort
 from adapter.readiness import Readiness
 from adapter.routes import MetricsApi
@@ -58,12 +60,13 @@ class Adapter:
             gate=self.gate, pods=self.pods_cache, source=self.exporters, slices=self.slices
         )
         self._view = View(self._pods, self.exporters, max_age_seconds=settings.max_age_seconds)
+        self._offering = Offering([Direct(self._view)])
         self._metrics = OwnMetrics(ADAPTER)
         self._listen()
 
     async def run(self, started: Callable[[Listening], None] | None = None) -> None:
         """Serve until cancelled; ``started`` receives the addresses."""
-        api = MetricsApi(self._view, self.gate, self.readiness, self._metrics).app()
+        api = MetricsApi(self._offering, self.gate, self.readiness, self._metrics).app()
         plain = PlainPort(self._metrics, self._requests, self.exporters, self.pods_cache)
         async with (
             serving(plain.app(self.readiness), self._settings.plain_listen) as plain_at,

@@ -5,21 +5,17 @@ metric may read this.
 """
 
 from collections.abc import Collection
-from typing import Any
-
-import msgspec
 
 from adapter.api.paths import Kind
 from adapter.api.values import timestamp
 from adapter.outcome import Part, Shares
+from adapter.provider import Tree
 from adapter.query import Found, Query, find
 from adapter.sources.source import Target
 from adapter.view import View
 
-Tree = dict[str, Any]
 
-
-def explain(view: View, query: Query) -> bytes:
+def explain(view: View, query: Query) -> Tree:
     """Return the explanation of a query.
 
     Raises:
@@ -42,7 +38,7 @@ def explain(view: View, query: Query) -> bytes:
     }
     if not found and query.kind is Kind.POD:
         tree["note"] = _nothing_selected(view, query)
-    return msgspec.json.encode(tree)
+    return tree
 
 
 def _object(view: View, found: Found, now: float) -> Tree:

@@ -11,13 +11,13 @@ from adapter.api.status import Reason, Refusal
 from adapter.api.values import Item
 from adapter.cluster.requests import may_hold_gpu
 from adapter.join import Keep, combine, everything, labels_of, serve_of
+from adapter.offering import not_found
 from adapter.outcome import Absence, Outcome, Part
 from adapter.view import NodeView, View
 from slicewatch.catalog import CATALOG
 from slicewatch.catalog.model import Metric
 from slicewatch.kube.objects import Pod
 from slicewatch.service import logs
-from slicewatch.suggestion import did_you_mean
 from slicewatch.wire.layout import Layout
 
 log = logs.logger(__name__)
@@ -72,28 +72,17 @@ def check(path: MetricPath, objects: Selector, devices: Selector) -> Query:
     """Return the query for a path.
 
     Raises:
-        Refusal: no such metric or kind is served; the message names those that are.
+        Refusal: no such metric or kind is served.
     """
     metric = SERVED.get(path.metric)
-    if metric is None:
-        hint = did_you_mean(path.metric, SERVED)
-        raise not_found(path, f"; known metrics are {', '.join(SERVED)}{hint}")
-    if path.kind is None:
-        raise not_found(path, f"; it is served for {', '.join(Kind)}")
+    if metric is None or path.kind is None:
+        raise not_found(path, "")
     if path.kind is not Kind.POD and objects.requirements:
         raise Refusal(
             Reason.BadRequest,
             f"labelSelector chooses pods, not {path.kind}; name one, or leave the selector out",
         )
     return Query(path=path, kind=path.kind, metric=metric, objects=objects, devices=devices)
-
-
-def not_found(path: MetricPath, more: str) -> Refusal:
-    """Return the refusal for a metric that does not exist for an object; ``more`` says why."""
-    whose = path.resource if path.name == ALL else f"{path.resource} {path.name}"
-    return Refusal(
-        Reason.NotFound, f"the server could not find the metric {path.metric} for {whose}{more}"
-    )
 
 
 def find(view: View, query: Query) -> list[Found]:

@@ -1,10 +1,11 @@
 """The API port: a single handler, since we split paths by our own rules.
 
-It never waits: what it needs is in memory, or the request is refused.
+What a request is about is found here; who answers it, in the offering. What exporters read is in
+memory, so nothing of it waits; only a provider that has a backend may.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from http import HTTPMethod
 from typing import Final
@@ -12,16 +13,13 @@ from typing import Final
 import msgspec
 from aiohttp import web
 
-from adapter.answers import Answer, answer
 from adapter.api.authentication import Gate
-from adapter.api.discovery import BODIES
-from adapter.api.paths import GROUPS, DiscoveryPath, ExternalPath
+from adapter.api.paths import GROUPS, DiscoveryPath, ExternalPath, MetricPath
 from adapter.api.request import ApiRequest, parse
 from adapter.api.status import Reason, Refusal
-from adapter.explain import explain
-from adapter.query import Query, check
+from adapter.offering import Offering
+from adapter.provider import Answer, ExternalQuestion, Question, Tree
 from adapter.readiness import Readiness
-from adapter.view import View
 from slicewatch.catalog.own import REQUEST_SECONDS
 from slicewatch.service import logs
 from slicewatch.service.own_metrics import OwnMetrics
@@ -38,12 +36,20 @@ _PRETTY_AGENTS: Final = ("curl/", "Wget/", "Mozilla/")
 class MetricsApi:
     """Handler of the API port."""
 
-    def __init__(self, view: View, gate: Gate, readiness: Readiness, metrics: OwnMetrics) -> None:
-        self._view = view
+    def __init__(
+        self,
+        offering: Offering,
+        gate: Gate,
+        readiness: Readiness,
+        metrics: OwnMetrics,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._offering = offering
         self._gate = gate
         self._readiness = readiness
+        self._monotonic = monotonic
         self._seconds = metrics.histogram(REQUEST_SECONDS)
-        self._cached: dict[str, tuple[int, int, Answer]] = {}
+        self._cached: dict[str, Answer] = {}
         self._cached_bytes = 0
 
     def app(self) -> web.Application:
@@ -56,7 +62,7 @@ class MetricsApi:
         """Answer a request, or refuse it with a Status."""
         began = time.perf_counter()
         try:
-            response = self._respond(request)
+            response = await self._respond(request)
         except Refusal as refusal:
             response = _refused(refusal)
         except Exception:  # The boundary: a bug costs one request.
@@ -68,62 +74,78 @@ class MetricsApi:
         self._seconds.labels(_api(request.raw_path), str(response.status)).observe(elapsed)
         return response
 
-    def _respond(self, request: web.Request) -> web.Response:
+    async def _respond(self, request: web.Request) -> web.Response:
         self._gate.check(request.get_extra_info("peercert"), request.get_extra_info("ssl_object"))
         _check_form(request.method, request.headers.get("Accept", ""))
         wanted = parse(request.raw_path)
         if isinstance(wanted.path, DiscoveryPath):
-            given = Answer(body=BODIES[wanted.path])
+            given = Answer(body=self._offering.discovery(wanted.path))
+        elif wanted.explain:
+            given = Answer(body=msgspec.json.encode(await self._explained(wanted)))
         else:
-            given = self._metric(request.raw_path, wanted)
+            given = self._unchanged(request.raw_path) or await self._answered(
+                request.raw_path, wanted
+            )
         body = given.body
         if _pretty(wanted, request.headers.get("User-Agent", "")):
             body = msgspec.json.format(body, indent=2) + b"\n"
         headers = {"Warning": given.warning} if given.warning else None
         return web.Response(body=body, content_type=JSON, headers=headers)
 
-    def _metric(self, raw_path: str, wanted: ApiRequest) -> Answer:
-        if fault := self._readiness.pods_listed():
-            _query(wanted)  # What is never served is not found, even now.
-            raise Refusal(Reason.ServiceUnavailable, fault)
-        if wanted.explain:
-            return Answer(body=explain(self._view, _query(wanted)))
-        return self._unchanged(raw_path) or self._answered(raw_path, _query(wanted))
-
     def _unchanged(self, raw_path: str) -> Answer | None:
         """Return the previous answer to the same URL if nothing has changed since."""
         cached = self._cached.get(raw_path)
-        if cached is None:
+        if cached is None or not cached.holds() or self._monotonic() >= cached.expires_at:
             return None
-        readings, pods, given = cached
-        same = readings == self._view.revision and pods == self._view.pods.revision
-        return given if same and self._view.monotonic() < given.expires_at else None
+        return cached
 
-    def _answered(self, raw_path: str, query: Query) -> Answer:
-        given = answer(self._view, query)
+    async def _answered(self, raw_path: str, wanted: ApiRequest) -> Answer:
+        given = await self._asked(wanted)
         # Replaced answers are still counted: cheaper than a sum, and errs on the safe side.
         self._cached_bytes += len(raw_path) + len(given.body)
         if self._cached_bytes > CACHED_BYTES:
             self._cached, self._cached_bytes = {}, 0
-        self._cached[raw_path] = (self._view.revision, self._view.pods.revision, given)
+        self._cached[raw_path] = given
         return given
+
+    async def _asked(self, wanted: ApiRequest) -> Answer:
+        if isinstance(wanted.path, ExternalPath):
+            external = self._offering.of_external(wanted.path)
+            return await external.answer_external(_external(wanted, wanted.path))
+        custom = self._offering.of(_metric(wanted))
+        self._check_pods()
+        return await custom.answer(_custom(wanted))
+
+    async def _explained(self, wanted: ApiRequest) -> Tree:
+        if isinstance(wanted.path, ExternalPath):
+            external = self._offering.of_external(wanted.path)
+            return await external.explain_external(_external(wanted, wanted.path))
+        custom = self._offering.of(_metric(wanted))
+        self._check_pods()
+        return await custom.explain(_custom(wanted))
+
+    def _check_pods(self) -> None:
+        """Refuse what is asked of objects before all pods are known; 404s come first."""
+        if fault := self._readiness.pods_listed():
+            raise Refusal(Reason.ServiceUnavailable, fault)
 
 
 def _refused(refusal: Refusal) -> web.Response:
     return web.Response(body=refusal.body(), status=refusal.code, content_type=JSON)
 
 
-def _query(wanted: ApiRequest) -> Query:
-    path = wanted.path
-    if isinstance(path, ExternalPath):
-        raise Refusal(
-            Reason.NotFound,
-            f"the server could not find the metric {path.metric} for namespaces; "
-            "no external metrics are configured",
-        )
-    if isinstance(path, DiscoveryPath):
-        raise TypeError("a discovery path has no values")
-    return check(path, wanted.objects, wanted.devices)
+def _metric(wanted: ApiRequest) -> MetricPath:
+    if not isinstance(wanted.path, MetricPath):
+        raise TypeError(f"{wanted.path} is not about objects")
+    return wanted.path
+
+
+def _custom(wanted: ApiRequest) -> Question:
+    return Question(path=_metric(wanted), objects=wanted.objects, series=wanted.series)
+
+
+def _external(wanted: ApiRequest, path: ExternalPath) -> ExternalQuestion:
+    return ExternalQuestion(path=path, series=wanted.objects)
 
 
 def _check_form(method: str, accept: str) -> None:

@@ -6,7 +6,7 @@ real.
 
 import json
 import ssl
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -18,6 +18,9 @@ from yarl import URL
 from adapter.api.authentication import FrontProxy, Gate
 from adapter.api.certificate import ServingCertificate
 from adapter.cluster.pods import Pods
+from adapter.direct import Direct
+from adapter.offering import Offering
+from adapter.provider import CustomMetrics, ExternalMetrics
 from adapter.readiness import Readiness
 from adapter.routes import MetricsApi
 from adapter.sources.fake import FakeSource
@@ -88,10 +91,24 @@ class ApiPort:
         self.trust(self.pki)
         self.cache = Cache(FakeKube(), POD)
         self.cache.synced, self.cache.fault = True, ""
-        readiness = Readiness(gate=self.gate, pods=self.cache, source=self.source)
+        self.custom: list[CustomMetrics] = [Direct(self.view)]
+        self.external: list[ExternalMetrics] = []
+        self._readiness = Readiness(gate=self.gate, pods=self.cache, source=self.source)
         self.metrics = OwnMetrics(ADAPTER)
-        self.api = MetricsApi(self.view, self.gate, readiness, self.metrics)
+        self.offer()
         self.url = ""
+
+    def offer(self, *custom: CustomMetrics, external: Sequence[ExternalMetrics] = ()) -> None:
+        """Let these providers be asked besides, before those that are there."""
+        self.custom[:0] = custom
+        self.external[:0] = external
+        self.api = MetricsApi(
+            Offering(self.custom, self.external),
+            self.gate,
+            self._readiness,
+            self.metrics,
+            self.monotonic,
+        )
 
     def trust(self, pki: Pki, names: Iterable[str] = ("front-proxy-client",)) -> None:
         """Admit the front proxy of an authority, under these names."""

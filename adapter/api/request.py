@@ -21,15 +21,15 @@ class ApiRequest:
     """A parsed URL.
 
     Attributes:
-        objects: the label selector: which objects.
-        devices: the metric label selector: which of their devices.
+        objects: the label selector: which objects; of an external metric, which series.
+        series: the metric label selector: which series of the objects.
         explain: whether an explanation is wanted instead of values.
         pretty: whether indented JSON is wanted; None if the request does not say.
     """
 
     path: Path
     objects: Selector
-    devices: Selector
+    series: Selector
     explain: bool
     pretty: bool | None
 
@@ -50,15 +50,15 @@ def _parsed(raw_path: str) -> ApiRequest:
     if isinstance(path, MetricPath):
         _check_field_selector(path, query.get("fieldSelector", ""))
     pretty = query.get("pretty")
-    devices = _selector("metricLabelSelector", query)
+    series = _selector("metricLabelSelector", query)
     try:
-        devices.echo()
+        series.echo()
     except SelectorError as error:
         raise Refusal(Reason.BadRequest, f"metricLabelSelector: {error}") from error
     return ApiRequest(
         path=path,
         objects=_selector("labelSelector", query),
-        devices=devices,
+        series=series,
         explain=query.get("explain", "") not in _FALSE,
         pretty=None if pretty is None else pretty not in _FALSE,
     )

@@ -59,7 +59,6 @@ def snapshot(sequence: int, dice: random.Random) -> Snapshot:
         ages=[dice.uniform(0.001, 0.01) for _ in range(GPUS_PER_NODE)],
         values={metric.name: column() for metric in METRICS},
         means={metric.name: column() for metric in WINDOWED},
-        peaks={metric.name: column() for metric in WINDOWED},
         tenants_age=1.0,
     )  # fmt: skip
 

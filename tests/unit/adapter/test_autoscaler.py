@@ -96,7 +96,7 @@ class Fleet:
     def metrics(self) -> dict[str, int]:
         wanted = request.parse(PATH)
         assert isinstance(wanted.path, MetricPath)
-        query = check(wanted.path, wanted.objects, wanted.devices)
+        query = check(wanted.path, wanted.objects, wanted.series)
         try:
             return read(answer(self.view, query).body)
         except Refusal:

@@ -92,7 +92,7 @@ def test_query_parameters_are_unquoted_and_unknown_ones_ignored() -> None:
         "&resourceVersion=0&metricLabelSelector=gpu%3D0&explain=true"
     )
     assert found.objects.matches({"app": "x", "tier": "b"})
-    assert found.devices.matches({"gpu": "0"})
+    assert found.series.matches({"gpu": "0"})
     assert found.explain
     assert found.pretty is None
 

@@ -175,7 +175,7 @@ async def test_an_internal_error_is_a_status_and_affects_no_other_request(
         raise RuntimeError("planted")
 
     with monkeypatch.context() as planted:
-        planted.setattr("adapter.routes.answer", fail)
+        planted.setattr("adapter.direct.answer", fail)
         assert "see its log" in await ask.refusal(WEB, 500)
     assert await ask.values(WEB) == {"a": "20", "b": "60"}
 
