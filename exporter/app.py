@@ -20,10 +20,10 @@ from exporter.live import Effect, Live, Reread
 from exporter.measure.attribution import Attribution
 from exporter.measure.board import Board
 from exporter.measure.event_counts import EventCounts
-from exporter.measure.plan import Plan
 from exporter.measure.substitute import Substitute
 from exporter.nvml.event_log import EventLog
 from exporter.nvml.listener import Listener
+from exporter.nvml.plan import Plan
 from exporter.nvml.protocol import Nvml
 from exporter.nvml.supervisor import Supervisor
 from exporter.publication import Publication

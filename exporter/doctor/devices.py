@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from exporter.doctor.facts import Gpu, NoAnswer, Read, word
 from exporter.doctor.question import Question
-from exporter.measure.plan import Plan
 from exporter.nvml.gpm import comes_from_counters
+from exporter.nvml.plan import Plan
 from exporter.nvml.protocol import Driver, DriverUnavailableError, Nvml, Value
 from slicewatch.catalog.model import Probe
 from slicewatch.catalog.readings.utilization import Utilization

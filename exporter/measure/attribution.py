@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from exporter.measure.device_uses import DeviceUses, Known, Values, believed
-from exporter.measure.plan import Plan, ScopePlan
 from exporter.measure.usage import Usage
+from exporter.nvml.plan import Plan, ScopePlan
 from exporter.nvml.protocol import Outcome, Value
 from exporter.nvml.reader import Cycle
 from exporter.tenants.owners import Processes

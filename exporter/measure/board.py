@@ -10,10 +10,10 @@ import msgspec
 from exporter.measure.attribution import Uses
 from exporter.measure.columns import NOTHING, Columns, by_metric
 from exporter.measure.inventory import GpuState, Inventory
-from exporter.measure.plan import Plan
 from exporter.measure.row import METRICS, Filling, Row, fillings
 from exporter.measure.substitute import UTILIZATION, Substitute
 from exporter.measure.windows import Grid
+from exporter.nvml.plan import Plan
 from exporter.nvml.protocol import Failed, Lost, Slot, Value
 from exporter.nvml.reader import Cycle
 from exporter.tenants.tenants import Holders

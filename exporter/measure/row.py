@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from exporter.measure.plan import ScopePlan
 from exporter.measure.windows import Grid, Window
+from exporter.nvml.plan import ScopePlan
 from exporter.nvml.protocol import Outcome, Unsupported, Value
 from slicewatch.catalog import CATALOG
 from slicewatch.catalog.model import Labelled, Metric, Probe, Publish, Scope

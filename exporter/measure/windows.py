@@ -43,80 +43,85 @@ class Window:
         held: per series, what stands for the time that passes, or None.
     """
 
-    __slots__ = ("_buckets", "_grid", "_newest", "_totals", "held")
+    __slots__ = ("_grid", "_newest", "_now", "_past", "_totals", "held")
 
     def __init__(self, series: int, grid: Grid) -> None:
         self._grid = grid
-        self._newest = grid.current
         self.held: Means = [None] * series
+        # The current bucket, whose number is ``_newest``, and those before it with their totals.
+        self._newest = grid.current
+        self._now = _nothing(series)
+        self._past = [_nothing(series) for _ in range(grid.buckets)]
         self._totals = _nothing(series)
-        self._buckets = [_nothing(series) for _ in range(grid.buckets)]
 
     def let_pass(self, seconds: float) -> None:
         """Count what is held, for this long, in the current bucket."""
-        sums, times = self._buckets[self._turned()]
-        all_sums, all_times = self._totals
+        self._turn()
+        sums, times = self._now
         time = round(seconds * _NANOSECONDS)
         for series, value in enumerate(self.held):
             if value is not None:
-                amount = round(value * time)
-                sums[series] += amount
+                sums[series] += round(value * time)
                 times[series] += time
-                all_sums[series] += amount
-                all_times[series] += time
 
     def add(self, series: int, value: float, weight_seconds: float) -> None:
         """Count a value with a time of its own: the ``weight_seconds`` that end now.
 
         Where that is longer than the window, only the part within the window counts.
         """
-        current = self._turned()
+        self._turn()
         tick, buckets = self._grid.tick_seconds, self._grid.buckets
         if weight_seconds <= BUCKETS_OF_ONE_READING * tick:
-            self._add(current, series, value, weight_seconds)
+            _add(self._now, series, value, weight_seconds)
             return
         pieces = math.ceil(weight_seconds / tick)
-        for back in range(min(pieces, buckets)):
-            self._add((current - back) % buckets, series, value, weight_seconds / pieces)
+        _add(self._now, series, value, weight_seconds / pieces)
+        for back in range(1, min(pieces, buckets)):
+            for into in (self._past[(self._newest - back) % buckets], self._totals):
+                _add(into, series, value, weight_seconds / pieces)
 
     def forget(self, series: int) -> None:
         """Empty a series."""
         self.held[series] = None
-        for sums, times in (self._totals, *self._buckets):
+        for sums, times in (self._now, *self._past, self._totals):
             sums[series] = times[series] = 0
 
     def means(self) -> Means:
         """Return the mean of each series."""
-        self._turned()
+        self._turn()
         return [
-            amount / time if time else None for amount, time in zip(*self._totals, strict=True)
+            (past + now) / (past_time + now_time) if past_time or now_time else None
+            for past, now, past_time, now_time in zip(
+                self._totals[0], self._now[0], self._totals[1], self._now[1], strict=True
+            )
         ]
 
-    def _add(self, index: int, series: int, value: float, seconds: float) -> None:
-        time = round(seconds * _NANOSECONDS)
-        amount = round(value * time)
-        for sums, times in (self._totals, self._buckets[index]):
-            sums[series] += amount
-            times[series] += time
+    def _turn(self) -> None:
+        """Go on to the current bucket, and subtract what fell out of the window."""
+        buckets = self._grid.buckets
+        turns = self._grid.current - self._newest
+        for number in range(self._newest + 1, self._newest + min(turns, buckets) + 1):
+            out, come = self._past[number % buckets], self._now
+            self._past[(number - 1) % buckets] = come
+            self._totals = _moved(self._totals, come, out)
+            self._now = _nothing(len(self.held))
+        self._newest = self._grid.current
 
-    def _turned(self) -> int:
-        """Subtract what fell out of the window; return the index of the current bucket."""
-        current, buckets = self._grid.current, self._grid.buckets
-        if self._newest != current:
-            for number in range(max(self._newest + 1, current - buckets + 1), current + 1):
-                self._empty(number % buckets)
-            self._newest = current
-        return current % buckets
 
-    def _empty(self, index: int) -> None:
-        all_sums, all_times = self._totals
-        sums, times = self._buckets[index]
-        if any(times):
-            self._totals = (
-                [all_of - out for all_of, out in zip(all_sums, sums, strict=True)],
-                [all_of - out for all_of, out in zip(all_times, times, strict=True)],
-            )
-            self._buckets[index] = _nothing(len(sums))
+def _moved(totals: _Sums, come: _Sums, out: _Sums) -> _Sums:
+    """Return the totals with one bucket more and another one less."""
+    sums, times = (
+        [total + more - less for total, more, less in zip(*of, strict=True)]
+        for of in zip(totals, come, out, strict=True)
+    )
+    return sums, times
+
+
+def _add(bucket: _Sums, series: int, value: float, seconds: float) -> None:
+    sums, times = bucket
+    time = round(seconds * _NANOSECONDS)
+    sums[series] += round(value * time)
+    times[series] += time
 
 
 def _nothing(series: int) -> _Sums:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from exporter.measure.plan import Plan
+from exporter.nvml.plan import Plan
 from exporter.nvml.protocol import Failed, Lost, Outcome, Session, Unsupported, Value
 from slicewatch.catalog.model import Probe
 from slicewatch.wire.layout import Device

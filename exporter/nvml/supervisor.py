@@ -10,9 +10,9 @@ import contextlib
 import time
 from collections.abc import Callable
 
-from exporter.measure.plan import Plan
 from exporter.nvml.life import Life, Phase, Started
 from exporter.nvml.listener import Listener
+from exporter.nvml.plan import Plan
 from exporter.nvml.protocol import (
     Driver,
     DriverUnavailableError,

@@ -1,7 +1,7 @@
 """An attribution that is told one second after the other, as its tests use it."""
 
 from exporter.measure.attribution import Attribution
-from exporter.measure.plan import Plan, ScopePlan
+from exporter.nvml.plan import Plan, ScopePlan
 from exporter.nvml.protocol import Failed, Unsupported, Value
 from exporter.nvml.reader import Cycle
 from exporter.tenants.owners import Owner

@@ -4,7 +4,7 @@ import asyncio
 import threading
 from contextlib import contextmanager
 
-from exporter.measure.plan import Plan, ScopePlan
+from exporter.nvml.plan import Plan, ScopePlan
 from exporter.nvml.protocol import Driver, Slot, Unsupported, Value
 from slicewatch.catalog.readings.clocks import Clock
 from slicewatch.catalog.readings.memory import Memory

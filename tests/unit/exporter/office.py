@@ -3,7 +3,7 @@
 import asyncio
 import threading
 
-from exporter.measure.plan import Plan
+from exporter.nvml.plan import Plan
 from exporter.nvml.protocol import DriverUnavailableError
 from exporter.nvml.relay import PATIENCE_SECONDS
 from exporter.nvml.supervisor import Supervisor

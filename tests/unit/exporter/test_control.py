@@ -14,7 +14,7 @@ from aiohttp import web
 
 from exporter.control import Control, listening, release_on_signal
 from exporter.measure.board import Board
-from exporter.measure.plan import Plan
+from exporter.nvml.plan import Plan
 from exporter.nvml.protocol import Lost
 from exporter.nvml.supervisor import Supervisor
 from exporter.release import Release

@@ -3,7 +3,7 @@
 import pytest
 
 from exporter.families import check_names, chosen
-from exporter.measure.plan import Plan
+from exporter.nvml.plan import Plan
 from slicewatch.catalog import CATALOG
 from slicewatch.catalog.model import Probe, Scope
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from exporter.measure.plan import Plan, ScopePlan
+from exporter.nvml.plan import Plan, ScopePlan
 from exporter.nvml.protocol import Failed, Lost, Unsupported, Value
 from exporter.nvml.reader import ASK_AGAIN_SECONDS, Reader
 from slicewatch.catalog.memory import MEMORY

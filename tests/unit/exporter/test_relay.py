@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from exporter.measure.plan import Plan
+from exporter.nvml.plan import Plan
 from exporter.nvml.protocol import Value
 from exporter.nvml.reader import Cycle
 from exporter.nvml.relay import PATIENCE_SECONDS, Relay

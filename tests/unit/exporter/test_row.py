@@ -2,9 +2,9 @@
 
 import pytest
 
-from exporter.measure.plan import Plan
 from exporter.measure.row import METRICS, WINDOWED, Row, fillings
 from exporter.measure.windows import Grid
+from exporter.nvml.plan import Plan
 from exporter.nvml.protocol import Failed, Unsupported, Value
 from slicewatch.catalog.readings.memory import Memory
 from slicewatch.catalog.readings.power import Energy, Power, Temperature

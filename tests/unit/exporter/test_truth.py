@@ -12,8 +12,8 @@ import pytest
 from exporter.measure.attribution import Attribution
 from exporter.measure.board import Board
 from exporter.measure.event_counts import EventCounts
-from exporter.measure.plan import Plan
 from exporter.nvml.event_log import EventLog
+from exporter.nvml.plan import Plan
 from exporter.nvml.simulated import SimulatedNvml
 from exporter.nvml.supervisor import Supervisor
 from exporter.publication import Publication

@@ -8,8 +8,8 @@ import asyncio
 import pynvml
 import pytest
 
-from exporter.measure.plan import Plan
 from exporter.nvml.life import COUNT_SECONDS
+from exporter.nvml.plan import Plan
 from exporter.nvml.protocol import Failed, Lost, Value
 from exporter.nvml.restarts import FIRST_PAUSE_FOR_LOST_SECONDS
 from exporter.nvml.supervisor import Supervisor

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from exporter.measure.plan import Plan
 from exporter.nvml.event_log import EventLog
 from exporter.nvml.listener import Listener
+from exporter.nvml.plan import Plan
 from exporter.nvml.protocol import Value
 from exporter.nvml.supervisor import Supervisor
 from exporter.release import Release
