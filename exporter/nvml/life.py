@@ -13,7 +13,7 @@ from enum import Enum, auto
 from exporter.nvml.enumeration import Enumeration
 from exporter.nvml.protocol import Driver, DriverUnavailableError, Nvml, Slot
 from exporter.nvml.reader import Reader
-from exporter.nvml.threads import Threads
+from slicewatch.service.threads import Threads
 
 # How often NVML is asked whether there are more GPUs by now.
 COUNT_SECONDS = 30.0

@@ -24,9 +24,9 @@ from exporter.nvml.protocol import (
 from exporter.nvml.reader import Cycle, Reader
 from exporter.nvml.relay import PATIENCE_SECONDS, Relay
 from exporter.nvml.restarts import Restarts
-from exporter.nvml.threads import Threads, tell
 from exporter.release import MIG_PENDING, Release
 from slicewatch.service import logs
+from slicewatch.service.threads import Threads, tell
 
 # A pass that takes longer counts as hung: a restart does not wait for it, and it is logged.
 HANG_SECONDS = 2.0

@@ -11,8 +11,11 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from slicewatch.service import logs
+from slicewatch.service.threads import Threads
 
 EVERY_SECONDS = 5.0
+# A pipe without a writer, or a server of files that is gone, never answers.
+PATIENCE_SECONDS = 5.0
 
 T = TypeVar("T")
 
@@ -36,6 +39,7 @@ class Watched(Generic[T]):
         self._load = load
         self._apply = apply
         self._applied: T | None = None
+        self._loading: asyncio.Future[T] | None = None
 
     def start(self) -> None:
         """Load and apply for the first time; whatever is wrong is raised."""
@@ -46,7 +50,7 @@ class Watched(Generic[T]):
     async def check(self) -> bool:
         """Load once more, and apply if it differs; tell whether it did. Faults are logged once."""
         try:
-            loaded = await asyncio.to_thread(self._load)
+            loaded = await self._loaded()
             differs = loaded != self._applied
             if differs:
                 self._apply(loaded)
@@ -60,6 +64,22 @@ class Watched(Generic[T]):
         self._applied = loaded
         self.fault = ""
         return differs
+
+    async def _loaded(self) -> T:
+        """Load, with patience; one that hangs is waited for again by the next look.
+
+        Raises:
+            TimeoutError: an ``OSError``; it hangs.
+        """
+        if self._loading is None:
+            threads = Threads()
+            self._loading = threads.call(self._load)
+            threads.close()
+        done, _ = await asyncio.wait({self._loading}, timeout=PATIENCE_SECONDS)
+        if not done:
+            raise TimeoutError(f"the files could not be read within {PATIENCE_SECONDS:g} s")
+        loading, self._loading = self._loading, None
+        return loading.result()
 
     def _note(self, fault: str) -> None:
         if fault != self.fault:

@@ -9,7 +9,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as read_text
 
 from exporter.dcgm.names import NATIVE, AliasPage
-from exporter.measure.plan import Plan
+from exporter.nvml.plan import Plan
 from slicewatch.catalog import CATALOG
 from slicewatch.catalog.dcgm import ALIASES, HostLabel
 from slicewatch.service.exposition import Format, by_family

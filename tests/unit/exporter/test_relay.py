@@ -10,7 +10,7 @@ from exporter.nvml.plan import Plan
 from exporter.nvml.protocol import Value
 from exporter.nvml.reader import Cycle
 from exporter.nvml.relay import PATIENCE_SECONDS, Relay
-from exporter.nvml.threads import Threads
+from slicewatch.service.threads import Threads
 from slicewatch.wire.layout import Device
 
 PLAN = Plan.of(())

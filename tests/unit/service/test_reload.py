@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import threading
 
 import pytest
 from structlog.testing import capture_logs
@@ -154,3 +155,25 @@ async def test_asking_when_nothing_changed_is_answered_in_the_log(thing):
             task.cancel()
     assert "nothing to reload" in logs[0]["event"]
     assert thing.applied == ["one"]
+
+
+async def test_a_file_that_cannot_be_read_to_an_end_is_a_fault_and_is_waited_for(
+    thing, monkeypatch
+):
+    monkeypatch.setattr("slicewatch.service.reload.PATIENCE_SECONDS", 0.05)
+    thing.path.unlink()
+    os.mkfifo(thing.path)
+    threads = threading.active_count()
+    for _ in range(3):
+        assert not await thing.watched.check()
+        assert "within 0.05 s" in thing.watched.fault
+    # It hangs on one thread, however often somebody looks, and that one is a daemon.
+    assert threading.active_count() == threads + 1
+    assert all(t.daemon for t in threading.enumerate() if t is not threading.main_thread())
+    monkeypatch.setattr("slicewatch.service.reload.PATIENCE_SECONDS", 10)
+    pipe = os.open(thing.path, os.O_WRONLY)
+    os.write(pipe, b"two")
+    os.close(pipe)
+    assert await thing.watched.check()
+    assert thing.applied == ["one", "two"]
+    assert not thing.watched.fault

@@ -1,4 +1,4 @@
-"""Threads for calls into the driver, which may never return.
+"""Threads for calls that may never return: into a driver, or into a file system.
 
 They are daemons: an executor of the standard library would wait for each of them at the end of
 the process. One that is idle is used again, so that as long as nothing hangs there is one.
@@ -66,7 +66,7 @@ class Threads:
 
     def _open(self) -> "SimpleQueue[Job | None]":
         inbox: SimpleQueue[Job | None] = SimpleQueue()
-        thread = threading.Thread(target=self._work, args=(inbox,), name="nvml", daemon=True)
+        thread = threading.Thread(target=self._work, args=(inbox,), name="calls", daemon=True)
         self._living.add(thread)
         thread.start()
         return inbox

@@ -2,7 +2,7 @@
 
 import threading
 
-from exporter.nvml.threads import Threads
+from slicewatch.service.threads import Threads
 
 WAIT_SECONDS = 10
 
