@@ -12,10 +12,18 @@ from aiohttp import web
 
 from slicewatch.kube import errors
 from slicewatch.kube.fake import FakeKube
-from slicewatch.kube.objects import CONFIG_MAP, ENDPOINT_SLICE, POD, Kind, Selection
+from slicewatch.kube.objects import (
+    API_SERVICE,
+    CONFIG_MAP,
+    ENDPOINT_SLICE,
+    POD,
+    SECRET,
+    Kind,
+    Selection,
+)
 from slicewatch.kube.protocol import Change, Event
 
-KINDS: Final[tuple[Kind[Any], ...]] = (POD, CONFIG_MAP, ENDPOINT_SLICE)
+KINDS: Final[tuple[Kind[Any], ...]] = (POD, CONFIG_MAP, ENDPOINT_SLICE, SECRET, API_SERVICE)
 _STATUS: Final = {
     errors.NotFoundError: HTTPStatus.NOT_FOUND,
     errors.ForbiddenError: HTTPStatus.FORBIDDEN,
@@ -36,10 +44,10 @@ def app(kube: FakeKube) -> web.Application:
         for path in (kind.path(), kind.path("{namespace}")):
             served.router.add_get(path, _answering(routes.collection))
             served.router.add_post(path, _answering(routes.create))
-        one = kind.path("{namespace}", "{name}")
-        served.router.add_get(one, _answering(routes.get))
-        served.router.add_patch(one, _answering(routes.patch))
-        served.router.add_delete(one, _answering(routes.delete))
+        for one in (kind.path("{namespace}", "{name}"), kind.path(name="{name}")):
+            served.router.add_get(one, _answering(routes.get))
+            served.router.add_patch(one, _answering(routes.patch))
+            served.router.add_delete(one, _answering(routes.delete))
     return served
 
 

@@ -75,10 +75,6 @@ def _made(kind: Any) -> msgspec.json.Decoder[Any]:  # noqa: ANN401 - a type expr
     return msgspec.json.Decoder(kind)
 
 
-def _decoder(kind: type[O]) -> msgspec.json.Decoder[O]:
-    return _made(kind)
-
-
 def _list_decoder(kind: type[O]) -> msgspec.json.Decoder[_List[O]]:
     return _made(_List[kind])  # type: ignore[valid-type]
 
@@ -107,6 +103,14 @@ class ApiServer:
         """Return one object."""
         path = kind.path(namespace, name)
         return _object(kind, await self._exchange("GET", path), path)
+
+    async def read(self, path: str, form: type[D]) -> D:
+        """Return the answer to a path with its query, decoded: discovery, metrics, subresources.
+
+        Raises:
+            KubeError: as of the five verbs.
+        """
+        return _whole(form, await self._exchange("GET", path), path)
 
     async def list(
         self, kind: Kind[O], selection: Selection, *, limit: int, more: str = ""
@@ -206,7 +210,7 @@ def _refusal(what: str, code: int, body: bytes) -> errors.KubeError:
         message = _status.decode(body).message
     except _UNREADABLE:
         message = body[:200].decode(errors="replace")
-    return errors.of_status(code, f"{what}: {code} {message}")
+    return errors.of_status(code, f"{what}: {code} {message}", message)
 
 
 def _decode(decoder: msgspec.json.Decoder[D], body: bytes | msgspec.Raw, path: str) -> D:
@@ -242,11 +246,16 @@ def _readable(kind: Kind[O], raw: msgspec.Raw) -> O | None:
 
 
 def _object(kind: Kind[O], body: bytes | msgspec.Raw, path: str) -> O:
-    """Return one object. A null is the same as no field, whatever our structs say."""
+    return _whole(kind.type, body, path)
+
+
+def _whole(form: type[D], body: bytes | msgspec.Raw, path: str) -> D:
+    """Return what a body holds. A null is the same as no field, whatever our structs say."""
+    decoder: msgspec.json.Decoder[D] = _made(form)  # type: ignore[arg-type]
     with suppress(*_UNREADABLE):
-        return _decoder(kind.type).decode(body)
+        return decoder.decode(body)
     try:
-        return msgspec.convert(_without_nulls(_any.decode(body)), kind.type)
+        return msgspec.convert(_without_nulls(_any.decode(body)), form)
     except _UNREADABLE as error:
         raise errors.MalformedError(
             f"{path}: the answer is not the requested object: {error}"

@@ -5,7 +5,15 @@ from typing import Final
 
 
 class KubeError(Exception):
-    """A request to the API server failed; the message says which one and why."""
+    """A request to the API server failed; the message says which one and why.
+
+    Attributes:
+        code: HTTP status of the answer; None without one.
+        said: the message of the answer's Status, which is what other clients show.
+    """
+
+    code: int | None = None
+    said: str = ""
 
 
 class NotFoundError(KubeError):
@@ -42,8 +50,9 @@ _BY_STATUS: Final[dict[int, type[KubeError]]] = {
 }
 
 
-def of_status(code: int, message: str) -> KubeError:
+def of_status(code: int, message: str, said: str = "") -> KubeError:
     """Return the error for an HTTP status of the API server."""
-    if code >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return UnavailableError(message)
-    return _BY_STATUS.get(code, KubeError)(message)
+    failing = code >= HTTPStatus.INTERNAL_SERVER_ERROR
+    error = (UnavailableError if failing else _BY_STATUS.get(code, KubeError))(message)
+    error.code, error.said = code, said
+    return error

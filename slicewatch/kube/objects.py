@@ -6,6 +6,7 @@ parser and takes no memory. Names are Kubernetes' own, in snake case.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final, Generic, TypeVar
 
 import msgspec
@@ -19,6 +20,17 @@ class OwnerReference(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     controller: bool = False
 
 
+class Annotations(
+    msgspec.Struct, frozen=True, kw_only=True, gc=False, rename=lambda f: f"prometheus.io/{f}"
+):
+    """The annotations that offer a pod's metrics; all others are skipped. Empty where not set."""
+
+    scrape: str = ""
+    port: str = ""
+    path: str = ""
+    scheme: str = ""
+
+
 class Metadata(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What every object says about itself."""
 
@@ -26,7 +38,9 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
+    creation_timestamp: datetime | None = None
     labels: dict[str, str] = {}
+    annotations: Annotations = Annotations()
     owner_references: tuple[OwnerReference, ...] = ()
 
 
@@ -62,18 +76,41 @@ class ResourceClaim(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PodSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Where a pod runs and what it requests. ``node_name`` is empty until it is scheduled."""
+    """Where a pod runs and what it requests. ``node_name`` is empty until it is scheduled.
+
+    The API server fills in ``priority`` and ``preemption_policy`` from the priority class.
+    """
 
     node_name: str = ""
+    node_selector: dict[str, str] = {}
+    priority_class_name: str = ""
+    priority: int = 0
+    preemption_policy: str = ""
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
     resource_claims: tuple[ResourceClaim, ...] = ()
 
 
+class PodCondition(msgspec.Struct, frozen=True, kw_only=True):
+    """What is said of one aspect of a pod's state; ``status`` is True, False or Unknown."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+
+
 class PodStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """``phase`` is Pending, Running, Succeeded, Failed or Unknown."""
+    """``phase`` is Pending, Running, Succeeded, Failed or Unknown; ``pod_ip`` may come later."""
 
     phase: str = ""
+    conditions: tuple[PodCondition, ...] = ()
+    pod_ip: str = msgspec.field(default="", name="podIP")
+
+    def __post_init__(self) -> None:
+        """Keep only why it has no node: all conditions of a large cluster's pods are megabytes."""
+        unmet = (c for c in self.conditions if c.type == "PodScheduled" and c.status != "True")
+        msgspec.structs.force_setattr(self, "conditions", tuple(unmet))
 
 
 class PodIdentity(Object, frozen=True, kw_only=True):
@@ -93,10 +130,76 @@ class Pod(PodIdentity, frozen=True, kw_only=True):
     spec: PodSpec = PodSpec()
 
 
+class NodeSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether new pods may come to a node; a cordoned one takes none."""
+
+    unschedulable: bool = False
+
+
+class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What a node offers to pods: quantities by resource name."""
+
+    allocatable: dict[str, str] = {}
+
+
+class Node(Object, frozen=True, kw_only=True):
+    """A node."""
+
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+class ResourceQuotaStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What is enforced, and how much of it is used: quantities by the quota's own names."""
+
+    hard: dict[str, str] = {}
+    used: dict[str, str] = {}
+
+
+class ResourceQuota(Object, frozen=True, kw_only=True):
+    """A bound on what the pods of a namespace may request together."""
+
+    status: ResourceQuotaStatus = ResourceQuotaStatus()
+
+
+class PriorityClass(Object, frozen=True, kw_only=True, rename="camel"):
+    """What a pod's priority is called. A ``preemption_policy`` of Never evicts nobody."""
+
+    value: int
+    preemption_policy: str = ""
+
+
 class ConfigMap(Object, frozen=True, kw_only=True):
     """A ConfigMap."""
 
     data: dict[str, str] = {}
+
+
+class Secret(Object, frozen=True, kw_only=True):
+    """A Secret; its values arrive in base64 and are held as bytes."""
+
+    data: dict[str, bytes] = {}
+
+
+class ServiceReference(msgspec.Struct, frozen=True, kw_only=True):
+    """The Service that a request is sent to."""
+
+    namespace: str
+    name: str
+
+
+class APIServiceSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Who serves a version of an API group: a Service, or kube-apiserver itself (None)."""
+
+    service: ServiceReference | None = None
+    ca_bundle: bytes = b""
+    insecure_skip_tls_verify: bool = msgspec.field(default=False, name="insecureSkipTLSVerify")
+
+
+class APIService(Object, frozen=True, kw_only=True):
+    """A version of an API group, named ``<version>.<group>``."""
+
+    spec: APIServiceSpec = APIServiceSpec()
 
 
 class EndpointConditions(msgspec.Struct, frozen=True, kw_only=True):
@@ -196,8 +299,17 @@ class Kind(Generic[O]):
 
 POD: Final = Kind(type=Pod, name="Pod", plural="pods")
 POD_IDENTITY: Final = Kind(type=PodIdentity, name="Pod", plural="pods")
+NODE: Final = Kind(type=Node, name="Node", plural="nodes")
 NODE_METADATA: Final = Kind(type=Object, name="Node", plural="nodes")
 CONFIG_MAP: Final = Kind(type=ConfigMap, name="ConfigMap", plural="configmaps")
+SECRET: Final = Kind(type=Secret, name="Secret", plural="secrets")
+API_SERVICE: Final = Kind(
+    type=APIService, name="APIService", plural="apiservices", group="apiregistration.k8s.io"
+)
+RESOURCE_QUOTA: Final = Kind(type=ResourceQuota, name="ResourceQuota", plural="resourcequotas")
+PRIORITY_CLASS: Final = Kind(
+    type=PriorityClass, name="PriorityClass", plural="priorityclasses", group="scheduling.k8s.io"
+)
 ENDPOINT_SLICE: Final = Kind(
     type=EndpointSlice, name="EndpointSlice", plural="endpointslices", group="discovery.k8s.io"
 )

@@ -1,6 +1,8 @@
 """One suite on every ``Kube``: the fake, the fake behind HTTP, and a real kube-apiserver."""
 
 import asyncio
+import base64
+import datetime
 import time
 import uuid
 from collections.abc import AsyncIterator, Iterator
@@ -16,8 +18,16 @@ from slicewatch.kube.cache import Cache
 from slicewatch.kube.client import ApiServer
 from slicewatch.kube.configuration import connect
 from slicewatch.kube.fake import FakeKube
-from slicewatch.kube.objects import CONFIG_MAP, ConfigMap, Selection
+from slicewatch.kube.objects import (
+    API_SERVICE,
+    CONFIG_MAP,
+    SECRET,
+    ConfigMap,
+    Selection,
+    ServiceReference,
+)
 from slicewatch.kube.protocol import Change, Event, Kube
+from slicewatch.service import certificates
 from slicewatch.service.backoff import Backoff
 from slicewatch.service.server import Address, serving
 from testbed import binaries, kube_server
@@ -223,6 +233,40 @@ async def test_a_patch_of_an_old_version_conflicts(place: Place) -> None:
     late = {"metadata": {"resourceVersion": old.metadata.resource_version}, "data": {"n": "2"}}
     with pytest.raises(errors.ConflictError):
         await place.kube.patch(CONFIG_MAP, "a", late, namespace=place.namespace)
+
+
+async def test_the_values_of_a_secret_are_bytes(place: Place) -> None:
+    content = {"key": base64.b64encode(b"\x00 pem").decode()}
+    body_ = {"metadata": {"name": "a"}, "type": "Opaque", "data": content}
+    made = await place.kube.create(SECRET, body_, place.namespace)
+    assert made.data == {"key": b"\x00 pem"}
+    assert (await place.kube.get(SECRET, "a", place.namespace)).data == made.data
+
+
+async def test_an_api_service_comes_to_trust_an_authority(place: Place) -> None:
+    """Kubernetes allows no authority beside insecureSkipTLSVerify: both change at once."""
+    group = f"g{uuid.uuid4().hex[:8]}.tests.invalid"
+    name = f"v1.{group}"
+    spec = {
+        "group": group,
+        "version": "v1",
+        "groupPriorityMinimum": 100,
+        "versionPriority": 100,
+        "service": {"namespace": "default", "name": "nowhere", "port": 443},
+        "insecureSkipTLSVerify": True,
+    }
+    made = await place.kube.create(API_SERVICE, {"metadata": {"name": name}, "spec": spec})
+    assert made.spec.insecure_skip_tls_verify
+    assert made.spec.service == ServiceReference(namespace="default", name="nowhere")
+    issued = certificates.issue("ca", authority=True, lifetime=datetime.timedelta(days=1))
+    trusting = {
+        "caBundle": base64.b64encode(issued.certificate_pem).decode(),
+        "insecureSkipTLSVerify": None,
+    }
+    changed = await place.kube.patch(API_SERVICE, name, {"spec": trusting})
+    assert changed.spec.ca_bundle == issued.certificate_pem
+    assert not changed.spec.insecure_skip_tls_verify
+    assert changed.spec.service == made.spec.service
 
 
 @asynccontextmanager

@@ -20,7 +20,7 @@ def run(*arguments):
 
 def test_help_lists_every_subcommand():
     out = run("--help").stdout
-    for command in ("exporter", "adapter", "demo", "version"):
+    for command in ("exporter", "adapter", "demo", "explain", "version"):
         assert command in out
 
 

@@ -193,3 +193,24 @@ async def test_an_event_that_cannot_be_read_is_malformed(tmp_path: Path, line: b
 
 def test_a_refusal_nested_too_deep_is_still_a_refusal() -> None:
     assert isinstance(_refusal("GET /x", 503, DEEP), errors.UnavailableError)
+
+
+async def test_any_path_is_read_and_a_refusal_keeps_its_code_and_words(tmp_path: Path) -> None:
+    async def known(_request: web.Request) -> web.Response:
+        return web.json_response({"items": [1, 2], "more": None})
+
+    async def refused(_request: web.Request) -> web.Response:
+        return web.json_response({"kind": "Status", "message": "all stale"}, status=503)
+
+    app = web.Application()
+    app.router.add_get("/apis/x/items", known)
+    app.router.add_get("/apis/x/none", refused)
+    async with serving(app, Address("127.0.0.1", 0)) as address:
+        path = tmp_path / "kubeconfig"
+        path.write_text(kubeconfig(f"http://{address}", {"token": "t"}))
+        server = ApiServer(await connect(str(path)))
+        assert await server.read("/apis/x/items?limit=1", dict) == {"items": [1, 2], "more": None}
+        with pytest.raises(errors.UnavailableError) as failed:
+            await server.read("/apis/x/none", dict)
+        await server.close()
+    assert (failed.value.code, failed.value.said) == (503, "all stale")
