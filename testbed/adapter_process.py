@@ -94,6 +94,7 @@ class World:
         discovers: the process has to find the exporter; by default its address is a setting.
         api, plain: addresses of the process's ports once it serves.
         log: what it has logged, oldest first.
+        process: the adapter, once it has been started.
     """
 
     kube: FakeKube
@@ -104,6 +105,7 @@ class World:
     api: str = ""
     plain: str = ""
     log: list[dict[str, Any]] = field(default_factory=list)
+    process: asyncio.subprocess.Process | None = None
 
     def client(self, certificate: Certificate | None = None) -> aiohttp.ClientSession:
         """Return a client for the API port with a certificate, by default the front proxy's."""
@@ -142,6 +144,7 @@ async def running(world: World, folder: Path, *flags: str) -> AsyncIterator[None
             *flags,
             stderr=asyncio.subprocess.PIPE,
         )
+        world.process = process
         reader = asyncio.ensure_future(_follow(world, process))
         try:
             await eventually(lambda: _serves(world, process), "the adapter to serve")
@@ -164,6 +167,7 @@ def _flags(world: World, config: Path) -> list[str]:
         f"--tls-cert-file={own.certificate}",
         f"--tls-key-file={own.key}",
         "--max-age-seconds=2",
+        "--drain-seconds=0",
         *told,
     ]
 

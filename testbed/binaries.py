@@ -111,6 +111,11 @@ PROGRAMS: Final[dict[str, Program]] = {
     ),
     "prometheus": _prometheus("prometheus"),
     "promtool": _prometheus("promtool"),
+    "victoria-metrics": Program(
+        module="victoriametrics",
+        requires="github.com/VictoriaMetrics/VictoriaMetrics",
+        package="github.com/VictoriaMetrics/VictoriaMetrics/app/victoria-metrics",
+    ),
     "pause": Program(module="pause", requires=None, package="."),
 }
 

@@ -108,6 +108,7 @@ class ApiPort:
             self._readiness,
             self.metrics,
             self.monotonic,
+            self.wall,
         )
 
     def trust(self, pki: Pki, names: Iterable[str] = ("front-proxy-client",)) -> None:

@@ -1,0 +1,1 @@
+"""Rules of prometheus-adapter, answered by any Prometheus-compatible backend."""
