@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
+from adapter.cluster.resources import PREFIX, counts
 from slicewatch.catalog import CATALOG
 from slicewatch.catalog.model import Label
 from slicewatch.kube.objects import Container, Pod
 from slicewatch.service.exposition import Family, Format, Page, constant_text, labels_text
 
-PREFIX: Final = "nvidia.com/"
 METRIC: Final = CATALOG["gpu_pod_requests"]
 
 _Series = tuple[str, str, str]
@@ -47,14 +47,7 @@ def of_pod(pod: Pod) -> dict[str, int]:
 
 
 def _requests(container: Container) -> Counter[str]:
-    return Counter(
-        {
-            resource: int(quantity)
-            for resource, quantity in container.resources.requests.items()
-            # Devices come in whole numbers: a quantity with a suffix is not one of devices.
-            if resource.startswith(PREFIX) and quantity.isdecimal()
-        }
-    )
+    return Counter(counts(container.resources.requests))
 
 
 class Requests:

@@ -46,7 +46,9 @@ METRICS: Final = (
         unit=Unit.BYTES,
         limits=BYTES,
         value=lambda r: r.total_bytes,
+        windowed=True,
         stability=Stability.STABLE,
+        serve=Serve(combine=Combine.SUM, attribution=Attribution.DEVICE),
     ),
     MEMORY.gauge(
         "gpu_memory_utilization",

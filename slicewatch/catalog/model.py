@@ -67,6 +67,7 @@ class Combine(StrEnum):
 
     MEAN = "mean"
     SUM = "sum"
+    MAX = "max"
 
 
 class Attribution(StrEnum):
@@ -74,6 +75,15 @@ class Attribution(StrEnum):
 
     WORKLOAD_SHARE = "workload_share"
     OWN_PART = "own_part"
+    DEVICE = "device"
+
+
+class Object(StrEnum):
+    """Kinds of objects of Kubernetes that have values; the values are their plural names."""
+
+    POD = "pods"
+    NODE = "nodes"
+    NAMESPACE = "namespaces"
 
 
 class Label(StrEnum):
@@ -124,7 +134,10 @@ class Label(StrEnum):
     METRIC = "metric"
     REASON = "reason"
     PROBE = "probe"
+    RULE = "rule"
+    BACKEND = "backend"
     API = "api"
+    GROUP = "group"
     CODE = "code"
     LOCATION = "location"
     ACTION = "action"
@@ -133,6 +146,12 @@ class Label(StrEnum):
     CUDA_CAPABILITY = "cuda_capability"
     NVML = "nvml"
     CUDA = "cuda"
+    PRODUCT = "product"
+    MIG_CONFIG = "mig_config"
+    REPLICAS = "replicas"
+    POOL = "pool"
+    PRIORITY_CLASS = "priority_class"
+    QUOTA = "quota"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,10 +183,20 @@ Labelled = Mapping[str, float | None] | Mapping[tuple[str, ...], float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serve:
-    """How the adapter serves a metric on pods, nodes and namespaces."""
+    """How the adapter serves a metric.
+
+    Attributes:
+        combine: unless a request says otherwise.
+        objects: the kinds that have it.
+        device_name: under this name pods get the device's own value, whoever shares the device.
+        window_seconds: of a value with a window of its own; None for the exporter's.
+    """
 
     combine: Combine
     attribution: Attribution
+    objects: frozenset[Object] = frozenset(Object)
+    device_name: str = ""
+    window_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,11 +336,13 @@ class Derived(Generic[R]):
         labels: tuple[Label, ...] = (),
         core: bool = False,
         optional: bool = False,
+        serve: Serve | None = None,
     ) -> Metric[R]:
-        """Declare a gauge over what was derived."""
+        """Declare a gauge over what was derived; what is served of it is a mean over a window."""
         return Metric(
             name=name, kind=Kind.GAUGE, help=help, unit=unit, origin=self, scopes=self.scopes,
             value=value, labels=labels, limits=limits, core=core, optional=optional,
+            windowed=serve is not None, serve=serve,
         )  # fmt: skip
 
     def counter(
@@ -340,10 +371,15 @@ class Derived(Generic[R]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster(Generic[R]):
-    """What the adapter derives from the pods and nodes of the cluster."""
+    """What the adapter derives from the objects of the cluster.
+
+    Attributes:
+        sparse: only what is there has a series: what has none counts 0, instead of being unknown.
+    """
 
     name: str
     reading: type[R]
+    sparse: bool = False
 
     def gauge(
         self,
@@ -351,12 +387,28 @@ class Cluster(Generic[R]):
         *,
         help: str,  # noqa: A002
         unit: Unit,
-        value: Callable[[R], float | None],
+        value: Callable[[R], float | Labelled | None],
         labels: tuple[Label, ...],
+        limits: Limits = COUNT,
     ) -> Metric[R]:
         """Declare a gauge over the state of the cluster."""
         return Metric(
-            name=name, kind=Kind.GAUGE, help=help, unit=unit, origin=self,
+            name=name, kind=Kind.GAUGE, help=help, unit=unit, origin=self, limits=limits,
+            scopes=frozenset({Scope.CLUSTER}), value=value, labels=labels, core=True,
+        )  # fmt: skip
+
+    def counter(
+        self,
+        name: str,
+        *,
+        help: str,  # noqa: A002
+        unit: Unit,
+        value: Callable[[R], float | Labelled | None],
+        labels: tuple[Label, ...],
+    ) -> Metric[R]:
+        """Declare a counter that the adapter keeps while it lives."""
+        return Metric(
+            name=name, kind=Kind.COUNTER, help=help, unit=unit, origin=self,
             scopes=frozenset({Scope.CLUSTER}), value=value, labels=labels, core=True,
         )  # fmt: skip
 

@@ -6,7 +6,19 @@ The numbers are explained in ``docs/concepts/contention.md`` and ``docs/concepts
 from typing import Final
 
 from slicewatch.catalog.gpm import GPM
-from slicewatch.catalog.model import BYTES, COUNT, PERCENT, RATIO, Derived, Scope, Unit
+from slicewatch.catalog.model import (
+    BYTES,
+    COUNT,
+    PERCENT,
+    RATIO,
+    Attribution,
+    Combine,
+    Derived,
+    Object,
+    Scope,
+    Serve,
+    Unit,
+)
 from slicewatch.catalog.processes import PROCESS_UTILIZATION, PROCESSES
 from slicewatch.catalog.readings.sharing import DeviceUse, TenantUse
 
@@ -29,12 +41,16 @@ AT_ONCE: Final = Derived(
     reads=(PROCESSES, GPM),
 )
 
+# How long contention is looked at, by default and as the numbers in its documentation assume.
+CONTENTION_SECONDS: Final = 60.0
+
 PRESSURE: Final = AT_ONCE.gauge(
     "gpu_pressure_ratio",
     help="How busy SMs or memory are, whichever is more, while tenants use them at the same time.",
     unit=Unit.RATIO,
     limits=RATIO,
     value=float,
+    serve=Serve(combine=Combine.MAX, attribution=Attribution.DEVICE),
 )
 
 OF_TENANTS: Final = (
@@ -56,6 +72,11 @@ OF_TENANTS: Final = (
         unit=Unit.RATIO,
         limits=RATIO,
         value=lambda use: use.busy_ratio,
+        serve=Serve(
+            combine=Combine.MEAN,
+            attribution=Attribution.OWN_PART,
+            objects=frozenset({Object.POD}),
+        ),
     ),
     TENANT_USE.gauge(
         "gpu_tenant_contention_ratio",
@@ -63,6 +84,12 @@ OF_TENANTS: Final = (
         unit=Unit.RATIO,
         limits=RATIO,
         value=lambda use: use.contention_ratio,
+        serve=Serve(
+            combine=Combine.MAX,
+            attribution=Attribution.OWN_PART,
+            objects=frozenset({Object.POD}),
+            window_seconds=CONTENTION_SECONDS,
+        ),
     ),
     TENANT_USE.gauge(
         "gpu_tenant_memory_used_bytes",
@@ -93,6 +120,12 @@ OF_DEVICES: Final = (
         unit=Unit.RATIO,
         limits=RATIO,
         value=lambda use: use.contention_ratio,
+        serve=Serve(
+            combine=Combine.MAX,
+            attribution=Attribution.DEVICE,
+            objects=frozenset({Object.NODE, Object.NAMESPACE}),
+            window_seconds=CONTENTION_SECONDS,
+        ),
     ),
     DEVICE_USE.counter(
         "gpu_contended_seconds_total",

@@ -58,7 +58,11 @@ METRICS: Final = (
         weight=lambda r: r.covered_seconds() or None,
         publish=Publish.WINDOW_MEAN,
         stability=Stability.STABLE,
-        serve=Serve(combine=Combine.MEAN, attribution=Attribution.WORKLOAD_SHARE),
+        serve=Serve(
+            combine=Combine.MEAN,
+            attribution=Attribution.WORKLOAD_SHARE,
+            device_name="gpu_device_utilization",
+        ),
     ),
     UTILIZATION.counter(
         "gpu_busy_seconds_total",

@@ -11,11 +11,15 @@ from slicewatch.catalog.model import (
     COUNT,
     FLAG,
     RATIO,
+    Attribution,
+    Combine,
     Label,
     Limits,
+    Object,
     Probe,
     Publish,
     Scope,
+    Serve,
     Unit,
 )
 from slicewatch.catalog.readings.vgpu import (
@@ -174,6 +178,11 @@ OF_SCHEDULER: Final = (
         value=lambda r: r.ratio(),
         weight=lambda r: r.busy_seconds() / MOST_VGPUS,
         publish=Publish.WINDOW_MEAN,
+        serve=Serve(
+            combine=Combine.MAX,
+            attribution=Attribution.DEVICE,
+            objects=frozenset({Object.NODE}),
+        ),
     ),
 )
 METRICS: Final = OF_VGPUS + OF_UTILIZATION + OF_SCHEDULER

@@ -3,8 +3,8 @@
 What varies between two boards of one model, or with the driver, does not belong here.
 """
 
-from slicewatch.hardware.gpus import MODELS, model_named
-from slicewatch.hardware.layout import PlacedInstance, gpu_instance_id, placements_for
+from slicewatch.hardware.gpus import BY_NVML_NAME, MODELS, model_named
+from slicewatch.hardware.layout import PlacedInstance, gpu_instance_id, placements_for, room_for
 from slicewatch.hardware.limits import BoardLimits
 from slicewatch.hardware.model import (
     Architecture,
@@ -15,6 +15,7 @@ from slicewatch.hardware.model import (
 )
 
 __all__ = [
+    "BY_NVML_NAME",
     "MODELS",
     "Architecture",
     "BoardLimits",
@@ -26,4 +27,5 @@ __all__ = [
     "gpu_instance_id",
     "model_named",
     "placements_for",
+    "room_for",
 ]

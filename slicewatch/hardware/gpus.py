@@ -103,6 +103,10 @@ ALL: Final = (
 
 MODELS: Final[Mapping[str, GpuModel]] = MappingProxyType({model.name: model for model in ALL})
 
+BY_NVML_NAME: Final[Mapping[str, GpuModel]] = MappingProxyType(
+    {model.nvml_name: model for model in ALL}
+)
+
 
 def model_named(name: str) -> GpuModel:
     """Return the model of that name.

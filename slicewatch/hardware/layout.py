@@ -53,6 +53,21 @@ def placements_for(model: GpuModel, profiles: Sequence[str]) -> tuple[PlacedInst
     return tuple(placed[position] for position in range(len(wanted)))
 
 
+def room_for(profile: MigProfile, taken: Sequence[Placement], alike: int) -> int:
+    """Return how many more instances of a profile fit on a GPU, wherever they are placed.
+
+    Args:
+        profile: of all of them.
+        taken: where the instances are that stay.
+        alike: how many of these are of the profile.
+    """
+    fit, end = 0, 0
+    for spot in sorted(profile.placements):
+        if spot.start >= end and not _overlaps(spot, taken):
+            fit, end = fit + 1, spot.start + spot.size
+    return max(0, min(fit, profile.max_instances - alike))
+
+
 def gpu_instance_id(model: GpuModel, placement: Placement) -> int:
     """Return the id of the GPU instance placed there; unique among its neighbours."""
     parts = model.memory_slices // placement.size
