@@ -6,7 +6,7 @@ BIN := .venv/bin
 RUN_LOCK := requirements/run.lock
 BUILD_LOCK := requirements/build.lock
 DEV_LOCK := requirements/dev.lock
-PRODUCT := slicewatch simulator exporter adapter cli
+PRODUCT := slicewatch simulator exporter adapter advisor cli
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
   --quiet --upgrade

@@ -41,15 +41,18 @@ class Allocation:
         workloads: by device row, how many of its holders are of each known workload.
         guests: by device row, the tenant rows of those who work on it without holding it:
             processes outside any pod, and containers that were not given the device.
+        leavers: by device row, the tenant rows of those who hold it no longer; what they did is
+            in the means of the device for as long as these reach back.
     """
 
     def __init__(self, layout: Layout, pods: Mapping[PodKey, Pod]) -> None:
         self.layout = layout
         self.guests: list[list[int]] = [[] for _ in layout.devices]
+        self.leavers: list[list[int]] = [[] for _ in layout.devices]
         self.holders: list[list[Holder]] = [[] for _ in layout.devices]
         self.workloads: list[Counter[Workload | None]] = [Counter() for _ in layout.devices]
         self._held: dict[tuple[int, PodKey], list[Holder]] = defaultdict(list)
-        self._devices: dict[PodKey, set[int]] = defaultdict(set)
+        self._devices: dict[PodKey, tuple[int, ...]] = {}
         self._missing: dict[PodKey, list[str]] = defaultdict(list)
         self._namespaces: dict[str, set[int]] = defaultdict(set)
         self._assign(_by_container(layout.tenants), pods)
@@ -60,7 +63,7 @@ class Allocation:
 
     def devices_of(self, pod: PodKey) -> tuple[int, ...]:
         """Return the device rows that a pod holds, in layout order."""
-        return tuple(sorted(self._devices.get(pod, ())))
+        return self._devices.get(pod, ())
 
     def missing_of(self, pod: PodKey) -> Sequence[str]:
         """Return the UUIDs that a pod holds and the layout lacks."""
@@ -90,6 +93,8 @@ class Allocation:
             pod = pods.get(key)
             uid = next((u for r in rows if (u := self.layout.tenants[r].uid)), "")
             if pod is not None and (pod.finished or uid not in {"", pod.metadata.uid}):
+                if device is not None:
+                    self.leavers[device] += rows
                 continue
             if device is None:
                 self._missing[key].append(uuid)
@@ -110,7 +115,7 @@ class Allocation:
         if holder.workload is not None:
             self.workloads[device][holder.workload] += 1
         if pod is not None:
-            self._devices[key].add(device)
+            self._devices[key] = tuple(sorted({*self._devices.get(key, ()), device}))
             self._namespaces[key[0]].add(device)
 
 

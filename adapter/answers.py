@@ -7,11 +7,15 @@ from collections.abc import Mapping, Sequence
 from adapter.api.paths import ALL
 from adapter.api.status import Reason, Refusal
 from adapter.api.values import metric_list
+from adapter.finding import Found, find
 from adapter.offering import not_found
 from adapter.outcome import Absence
 from adapter.provider import Answer
-from adapter.query import Found, Query, find
+from adapter.query import Query
 from adapter.view import View
+
+# A warning names no more objects than this.
+MOST_NAMED = 5
 
 
 def answer(view: View, query: Query) -> Answer:
@@ -53,7 +57,7 @@ def _none(view: View, query: Query, found: Sequence[Found], now: float) -> Answe
         return Answer(body=metric_list(query.path.version, ()))
     message = _causes(query, kinds, examples)
     if passing:
-        text = f"the metric {query.metric.name} is not available now: {message}"
+        text = f"the metric {query.served.name} is not available now: {message}"
         raise Refusal(Reason.ServiceUnavailable, text)
     raise not_found(query.path, f": {message}")
 
@@ -67,13 +71,15 @@ def _causes(query: Query, kinds: Counter[Absence], examples: Mapping[Absence, st
 
 
 def _warning(view: View, query: Query, found: Sequence[Found], now: float) -> str:
-    """Name the objects whose values are missing for a reason that may pass."""
-    lacking = [
-        one.name
-        for one in found
-        if (missing := one.missing(now, view.max_age_seconds)) and missing[0].passing
-    ]
+    """Name the objects whose values are missing for a reason that may pass, and these reasons."""
+    lacking: dict[str, Absence] = {}
+    for one in found:
+        missing = one.missing(now, view.max_age_seconds)
+        if missing and missing[0].passing:
+            lacking[one.name] = missing[0]
     if not lacking:
         return ""
-    named = ", ".join(lacking[:5]) + (", ..." if len(lacking) > 5 else "")
+    shown = [f"{name}, since {why}" for name, why in list(lacking.items())[:MOST_NAMED]]
+    more = "; ..." if len(lacking) > MOST_NAMED else ""
+    named = "; ".join(shown) + more
     return f'299 - "{len(lacking)} of {len(found)} {query.kind} have no fresh value: {named}"'

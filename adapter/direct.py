@@ -1,21 +1,17 @@
 """What exporters read of pods, nodes and namespaces, as a provider: from memory, at once."""
 
 from collections.abc import Iterable
-from typing import Final
 
 from adapter.answers import answer
 from adapter.api.paths import Kind
-from adapter.api.resources import NAMESPACES, NODES, PODS
 from adapter.explain import explain
 from adapter.provider import Answer, Offer, Question, Tree
-from adapter.query import SERVED, Query, check
+from adapter.query import SERVED, check
 from adapter.view import View
-
-RESOURCES: Final = {Kind.POD: PODS, Kind.NODE: NODES, Kind.NAMESPACE: NAMESPACES}
 
 
 class Direct:
-    """``CustomMetrics`` of the catalog, from the view of all nodes."""
+    """``CustomMetrics`` of the catalog and of dcgm-exporter's names, from the view of all nodes."""
 
     revision = 0
 
@@ -23,19 +19,16 @@ class Direct:
         self._view = view
 
     def offers(self) -> Iterable[Offer]:
-        """Return every served metric of every kind."""
-        for resource in RESOURCES.values():
-            for metric in SERVED:
-                yield Offer(resource=resource, metric=metric)
+        """Return every served metric of every kind that has it."""
+        for kind in Kind:
+            for served in SERVED.values():
+                if kind in served.kinds:
+                    yield Offer(resource=kind.resource, metric=served.name)
 
     async def answer(self, question: Question) -> Answer:
         """Return the fresh values."""
-        return answer(self._view, _query(question))
+        return answer(self._view, check(question))
 
     async def explain(self, question: Question) -> Tree:
         """Return every input of every selected object."""
-        return explain(self._view, _query(question))
-
-
-def _query(question: Question) -> Query:
-    return check(question.path, question.objects, question.series)
+        return explain(self._view, check(question))

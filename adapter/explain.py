@@ -8,9 +8,10 @@ from collections.abc import Collection
 
 from adapter.api.paths import Kind
 from adapter.api.values import timestamp
+from adapter.finding import Found, find
 from adapter.outcome import Part, Shares
 from adapter.provider import Tree
-from adapter.query import Found, Query, find
+from adapter.query import Query
 from adapter.sources.source import Target
 from adapter.view import View
 
@@ -26,10 +27,12 @@ def explain(view: View, query: Query) -> Tree:
     nodes = {f.node for f in found if f.node} or set(view.nodes)
     tree: Tree = {
         "kind": "MetricExplanation",
-        "metric": query.metric.name,
-        "help": query.metric.help,
-        "unit": str(query.metric.unit),
-        "combine": str(query.metric.serve.combine) if query.metric.serve else "",
+        "metric": query.served.name,
+        "help": query.served.help,
+        "unit": query.served.unit,
+        "combine": str(query.served.combine),
+        "madeOf": query.served.column or query.served.tenant_column,
+        "windowSeconds": query.window_seconds or query.served.window_seconds,
         "labelSelector": query.objects.text,
         "metricLabelSelector": query.devices.text,
         "maxAgeSeconds": view.max_age_seconds,
@@ -103,6 +106,7 @@ def _exporter(view: View, target: Target, now: float) -> Tree:
         tree["rejectedLines"] = stream.rejected
     if reading is not None:
         tree["node"] = reading.layout.node
+        tree["windowSeconds"] = reading.layout.window_seconds
         tree["silentSeconds"] = round(now - reading.received_at, 3)
         tree["tenantsKnown"] = reading.layout.tenants_known
         tree["tenantsAgeSeconds"] = reading.snapshot.tenants_age

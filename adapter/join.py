@@ -8,17 +8,18 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Final
 
 from adapter.allocation import Allocation, Holder, PodKey
-from adapter.outcome import Absence, Outcome, Part, Rule, Shares
-from slicewatch.catalog.model import Attribution, Combine, Label, Limits, Metric, Serve
+from adapter.outcome import Absence, Outcome, Part, Rule, Shares, combine, folded
+from adapter.served import BUSY, Served
+from slicewatch.catalog.dcgm import OnMig
+from slicewatch.catalog.model import RATIO, Attribution, Label, Limits
 from slicewatch.kube.workloads import Workload
 from slicewatch.wire.layout import Device, Layout
 from slicewatch.wire.snapshot import Column, Snapshot
 
-BUSY_RATIO = "gpu_tenant_busy_ratio"
-BUSY_LIMITS = Limits(low=0, high=1)
+NOT_ON_MIG: Final = "dcgm-exporter has it of whole GPUs only"
 
 Keep = Callable[[Device], bool]
 """Which devices a metric selector includes."""
@@ -27,11 +28,6 @@ Keep = Callable[[Device], bool]
 def everything(_: Device) -> bool:
     """Include every device."""
     return True
-
-
-def tenant_metric(metric: Metric[Any]) -> str:
-    """Return the name of the same quantity for a single tenant."""
-    return metric.name.replace("gpu_", "gpu_tenant_", 1)
 
 
 def labels_of(layout: Layout, device: Device) -> dict[str, str]:
@@ -47,27 +43,6 @@ def labels_of(layout: Layout, device: Device) -> dict[str, str]:
     }
     known = {str(name): str(value) for name, value in labels.items() if value not in {None, ""}}
     return layout.labels | known
-
-
-def combine(parts: Sequence[Part], how: Combine) -> Outcome:
-    """Combine the parts, each of a different device, into one value.
-
-    If any part has no value, neither has the whole: the mean or sum of the rest would look like a
-    drop, and an autoscaler would act on it.
-    """
-    if not parts:
-        return Outcome(absence=Absence.NOT_SELECTED)
-    for part in parts:
-        if part.absence is not None:
-            detail = f"{part.device.uuid}: {part.detail}" if part.detail else part.device.uuid
-            return Outcome(parts=tuple(parts), absence=part.absence, detail=detail)
-    values = [part.value for part in parts if part.value is not None]
-    total = sum(values)
-    return Outcome(
-        parts=tuple(parts),
-        value=total / len(values) if how is Combine.MEAN else total,
-        age_seconds=max(part.age_seconds or 0.0 for part in parts),
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +62,7 @@ class Join:
         self.snapshot = snapshot
         self._busy: dict[int, Busy | None] = {}
 
-    def pod(self, key: PodKey, metric: Metric[Any], keep: Keep = everything) -> Outcome:
+    def pod(self, key: PodKey, served: Served, keep: Keep = everything) -> Outcome:
         """Return the value of a pod that runs on this node."""
         if not self.layout.tenants_known:
             return Outcome(absence=Absence.TENANTS_UNKNOWN)
@@ -96,50 +71,63 @@ class Join:
         rows = self.allocation.devices_of(key)
         if not rows:
             return Outcome(absence=Absence.NO_DEVICE)
-        parts = [self._of_pod(row, key, metric) for row in rows if keep(self.layout.devices[row])]
-        return combine(parts, serve_of(metric).combine)
+        parts = [self._of_pod(row, key, served) for row in rows if keep(self.layout.devices[row])]
+        return combine(parts, served.combine)
 
-    def node(self, metric: Metric[Any], keep: Keep = everything) -> Outcome:
+    def node(self, served: Served, keep: Keep = everything) -> Outcome:
         """Return the value of the node, counting each of its devices once."""
         if not self.layout.devices:
             return Outcome(absence=Absence.NO_DEVICE)
         parts = [
-            self._whole(row, metric)
-            for row in self._units(metric)
+            self._whole(row, served)
+            for row in self._units(served)
             if keep(self.layout.devices[row])
         ]
-        return combine(parts, serve_of(metric).combine)
+        return combine(parts, served.combine)
 
-    def namespace(
-        self, namespace: str, metric: Metric[Any], keep: Keep = everything
-    ) -> list[Part]:
-        """Return the parts of the devices that pods of a namespace hold here, once each."""
+    def namespace(self, namespace: str, served: Served, keep: Keep = everything) -> Outcome:
+        """Return the value of what pods of a namespace hold here, counting each device once."""
         rows = self.allocation.devices_in(namespace)
-        return [
-            self._of_namespace(row, namespace, metric)
+        if not rows:
+            return Outcome(absence=Absence.NO_DEVICE)
+        parts = [
+            self._of_namespace(row, namespace, served)
             for row in rows
             if keep(self.layout.devices[row])
         ]
+        return combine(parts, served.combine)
 
-    def _units(self, metric: Metric[Any]) -> Iterable[int]:
+    def _units(self, served: Served) -> Iterable[int]:
         """Yield whole GPUs, or the MIG devices of one that has no value of its own."""
-        means = self.snapshot.means.get(metric.name, [])
+        column = self._column(served)
         for row, device in enumerate(self.layout.devices):
             if device.is_mig:
                 continue
-            split = device.mig_enabled and (not means or means[row] is None)
+            split = device.mig_enabled and (column is None or column[row] is None)
             slices = [
                 r for r, d in enumerate(self.layout.devices) if split and d.parent == device.uuid
             ]
             yield from slices or [row]
 
-    def _whole(self, row: int, metric: Metric[Any], rule: Rule = Rule.DEVICE) -> Part:
+    def _column(self, served: Served) -> Column | None:
+        """Return the means of the devices, or what is no mean, or is one as it is read."""
+        means = self.snapshot.means.get(served.column)
+        return self.snapshot.values.get(served.column) if means is None else means
+
+    def _whole(self, row: int, served: Served, rule: Rule = Rule.DEVICE) -> Part:
         """Return the device's own value as a part, whoever holds it."""
-        device = self.layout.devices[row]
-        means = self.snapshot.means.get(metric.name)
-        value = None if means is None else means[row]
-        age = self.snapshot.ages[row]
-        absence, detail = self._absence(row, metric, value, age)
+        device, at = self.layout.devices[row], row
+        if served.on_mig is not OnMig.OWN and device.is_mig:
+            if served.on_mig is OnMig.NOTHING:
+                return Part(device=device, absence=Absence.UNSUPPORTED, detail=NOT_ON_MIG)
+            at = self._parent(row)
+        column = self._column(served)
+        value = None if column is None else column[at]
+        age = self.snapshot.ages[at]
+        absence, detail = self._absence(at, served, value, age)
+        if absence is Absence.NO_VALUE and column is None and served.column:
+            absence, detail = Absence.NOT_READ, served.column
+        value = None if value is None else value * served.factor
         return Part(
             device=device,
             age_seconds=age,
@@ -150,58 +138,80 @@ class Join:
             detail=detail,
         )
 
+    def _parent(self, row: int) -> int:
+        """Return the row of the GPU that a MIG device is part of, or its own if that is missing."""
+        devices = self.layout.devices
+        return next((r for r, d in enumerate(devices) if d.uuid == devices[row].parent), row)
+
     def _absence(
-        self, row: int, metric: Metric[Any], value: float | None, age: float | None
+        self, row: int, served: Served, value: float | None, age: float | None
     ) -> tuple[Absence | None, str]:
         if not self.snapshot.up[row]:
             return Absence.DOWN, ""
-        reasons = self.layout.support.get(metric.name)
-        if value is None and reasons is not None and (reason := reasons[row]):
+        if value is None and (reason := self._reason(row, served)):
             return Absence.UNSUPPORTED, reason
         if value is None or age is None:
             return Absence.NO_VALUE, ""
-        if not _possible(value, metric.limits):
+        if not _possible(value, served.metric.limits):
             return Absence.IMPOSSIBLE, f"{value:g}"
         return None, ""
 
-    def _of_pod(self, row: int, key: PodKey, metric: Metric[Any]) -> Part:
-        own = self.allocation.held_by(row, key)
-        if len(own) == len(self.allocation.holders[row]):
-            return self._whole(row, metric, Rule.ALONE)
-        if serve_of(metric).attribution is Attribution.OWN_PART:
-            return self._tenants(row, own, metric)
-        return self._share(row, own[0], metric)
+    def _reason(self, row: int, served: Served) -> str | None:
+        reasons = self.layout.support.get(served.reasons)
+        return None if reasons is None else reasons[row]
 
-    def _of_namespace(self, row: int, namespace: str, metric: Metric[Any]) -> Part:
+    def _of_pod(self, row: int, key: PodKey, served: Served) -> Part:
+        own = self.allocation.held_by(row, key)
+        alone = len(own) == len(self.allocation.holders[row])
+        if served.attribution is Attribution.DEVICE:
+            return self._whole(row, served)
+        if served.attribution is Attribution.OWN_PART:
+            # What only tenants have is their own part also of a device that is all theirs.
+            if alone and served.column:
+                return self._whole(row, served, Rule.ALONE)
+            return self._tenants(row, own, served)
+        if alone and not self._lingers(row):
+            return self._whole(row, served, Rule.ALONE)
+        return self._share(row, own[0], served)
+
+    def _of_namespace(self, row: int, namespace: str, served: Served) -> Part:
         own = [h for h in self.allocation.holders[row] if h.pod[0] == namespace]
         whole = len(own) == len(self.allocation.holders[row])
-        if whole or serve_of(metric).attribution is Attribution.WORKLOAD_SHARE:
-            return self._whole(row, metric)
-        return self._tenants(row, own, metric)
+        if whole or served.attribution is not Attribution.OWN_PART:
+            return self._whole(row, served)
+        return self._tenants(row, own, served)
 
-    def _tenants(self, row: int, own: Sequence[Holder], metric: Metric[Any]) -> Part:
-        """Return what some of the containers on a device use, if that is known for each."""
-        whole = self._whole(row, metric)
+    def _tenants(self, row: int, own: Sequence[Holder], served: Served) -> Part:
+        """Return what some of the containers on a device have of it, if that is known of each."""
+        whole = self._whole(row, served)
         if whole.absence in {Absence.DOWN, Absence.UNSUPPORTED, Absence.IMPOSSIBLE}:
             return whole
-        column = self.snapshot.tenant_values.get(tenant_metric(metric))
+        column = self.snapshot.tenant_values.get(served.tenant_column)
         values = [] if column is None else [_first(column, holder.rows) for holder in own]
-        known = [v for v in values if v is not None and _possible(v, metric.limits)]
+        known = [v for v in values if v is not None and _possible(v, served.metric.limits)]
         if whole.age_seconds is None or len(known) < len(own):
-            return _replaced(whole, None, None, absence=Absence.NOT_ATTRIBUTABLE)
-        return _replaced(whole, sum(known), Rule.TENANT)
+            absence = Absence.NOT_ATTRIBUTABLE if served.column else Absence.NO_SHARES
+            return _replaced(whole, None, None, absence=absence)
+        return _replaced(whole, folded(known, served.fold), Rule.TENANT)
 
-    def _share(self, row: int, one: Holder, metric: Metric[Any]) -> Part:
+    def _share(self, row: int, one: Holder, served: Served) -> Part:
         """Return the share of the workload of ``one`` on a device that it shares with others."""
         workload = one.workload
-        if self.allocation.workloads[row][workload] == len(self.allocation.holders[row]):
-            return self._whole(row, metric, Rule.WORKLOAD_ALONE)
-        whole = self._whole(row, metric, Rule.SHARES_UNKNOWN)
+        alone = self.allocation.workloads[row][workload] == len(self.allocation.holders[row])
+        if alone and not self._lingers(row):
+            return self._whole(row, served, Rule.WORKLOAD_ALONE)
+        whole = self._whole(row, served, Rule.SHARES_UNKNOWN)
         shares = self._shares(row, workload)
         unusable = whole.absence in {Absence.DOWN, Absence.IMPOSSIBLE}
         if shares is None or unusable or whole.age_seconds is None:
             return whole
         return _replaced(whole, shares.percent(), Rule.WORKLOAD_SHARE, shares)
+
+    def _lingers(self, row: int) -> bool:
+        """Tell whether the device's mean still contains work of a pod that has ended."""
+        leavers = self.allocation.leavers[row]
+        column = self.snapshot.tenant_values.get(BUSY) if leavers else None
+        return column is not None and any(column[r] for r in leavers)
 
     def _shares(self, row: int, workload: Workload | None) -> Shares | None:
         if row not in self._busy:
@@ -217,26 +227,20 @@ class Join:
         )
 
     def _sum_busy(self, row: int) -> Busy | None:
-        column = self.snapshot.tenant_values.get(BUSY_RATIO)
+        column = self.snapshot.tenant_values.get(BUSY)
         if not self.snapshot.shares or column is None:
             return None
         holders = self.allocation.holders[row]
         values = [_first(column, holder.rows) for holder in holders]
-        values += [column[r] or 0.0 for r in self.allocation.guests[row]]
-        known = [v for v in values if v is not None and _possible(v, BUSY_LIMITS)]
+        others = (*self.allocation.guests[row], *self.allocation.leavers[row])
+        values += [column[r] or 0.0 for r in others]
+        known = [v for v in values if v is not None and _possible(v, RATIO)]
         if len(known) < len(values):
             return None
         sums: dict[Workload | None, float] = defaultdict(float)
         for holder, value in zip(holders, known, strict=False):
             sums[holder.workload] += value
         return Busy(workloads=sums, total=min(1.0, sum(known)))
-
-
-def serve_of(metric: Metric[Any]) -> Serve:
-    """Return how a metric is served; raise ``ValueError`` if it is not."""
-    if metric.serve is None:
-        raise ValueError(f"{metric.name} is not served")
-    return metric.serve
 
 
 def _possible(value: float, limits: Limits) -> bool:

@@ -15,7 +15,17 @@ def _prepare(settings: AdapterSettings) -> process.Program:
     # Imported after the settings: a wrong flag is reported at once, and these take a second.
     from adapter.api.certificate import CertificateError
     from adapter.app import serve
+    from adapter.sources.credentials import CredentialsError
+    from adapter.sources.workloads.document import WorkloadsError
     from slicewatch.kube.configuration import ConfigurationError
+    from slicewatch.service.documents import DocumentError
 
-    user_errors = (ConfigurationError, CertificateError, OSError)
+    user_errors = (
+        ConfigurationError,
+        CertificateError,
+        CredentialsError,
+        WorkloadsError,
+        DocumentError,
+        OSError,
+    )
     return process.Program(lambda: serve(settings), user_errors=user_errors)

@@ -1,8 +1,11 @@
 """The outcome of asking for an object's metric: a value with its inputs, or why there is none."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from enum import StrEnum
 
+import msgspec
+
+from slicewatch.catalog.model import Combine
 from slicewatch.wire.layout import Device
 
 
@@ -28,9 +31,12 @@ class Absence(StrEnum):
     NO_DEVICE = "it holds no GPU"
     NOT_ASSIGNED = "it requests a GPU, but its node's exporter does not list it as holding one"
     NOT_ATTRIBUTABLE = "others hold the device too, and its own part is unknown"
+    NO_SHARES = "what its containers do on the device is not known"
     UNSUPPORTED = "the device cannot report it"
+    NOT_READ = "its node's exporter does not read it"
     DOWN = "the device does not respond"
     NO_VALUE = "the device has no value yet"
+    TOO_YOUNG = "it is not known for the whole window yet"
     IMPOSSIBLE = "the exporter reports an impossible value for the device"
     FAILED = "the adapter failed; see its log"
     STALE = "the last value is too old"
@@ -43,15 +49,16 @@ class Absence(StrEnum):
             Absence.TENANTS_UNKNOWN,
             Absence.NOT_ASSIGNED,
             Absence.DOWN,
+            Absence.NO_SHARES,
             Absence.NO_VALUE,
+            Absence.TOO_YOUNG,
             Absence.IMPOSSIBLE,
             Absence.FAILED,
             Absence.STALE,
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shares:
+class Shares(msgspec.Struct, frozen=True, kw_only=True):
     """Inputs of the workload's share on one device.
 
     Attributes:
@@ -73,8 +80,7 @@ class Shares:
         return min(100.0, 100.0 * self.own / available)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Part(msgspec.Struct, frozen=True, kw_only=True):
     """One device's contribution to an object's value: ``value``, or else ``absence``.
 
     Attributes:
@@ -93,8 +99,7 @@ class Part:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """An object's value over its devices: ``value`` and ``age_seconds``, or else ``absence``.
 
     Attributes:
@@ -106,3 +111,30 @@ class Outcome:
     age_seconds: float = 0.0
     absence: Absence | None = None
     detail: str = ""
+
+
+def folded(values: Sequence[float], how: Combine) -> float:
+    """Return one value for several, of which there is at least one."""
+    if how is Combine.MAX:
+        return max(values)
+    total = sum(values)
+    return total / len(values) if how is Combine.MEAN else total
+
+
+def combine(parts: Sequence[Part], how: Combine) -> Outcome:
+    """Combine the parts, each of a different device, into one value.
+
+    If any part has no value, neither has the whole: what the rest gives would look like a drop,
+    and an autoscaler would act on it.
+    """
+    if not parts:
+        return Outcome(absence=Absence.NOT_SELECTED)
+    values: list[float] = []
+    oldest = 0.0
+    for part in parts:
+        if part.absence is not None:
+            detail = f"{part.device.uuid}: {part.detail}" if part.detail else part.device.uuid
+            return Outcome(parts=tuple(parts), absence=part.absence, detail=detail)
+        values.append(part.value or 0.0)
+        oldest = max(oldest, part.age_seconds or 0.0)
+    return Outcome(parts=tuple(parts), value=folded(values, how), age_seconds=oldest)

@@ -3,14 +3,15 @@
 Nothing of the metrics APIs is served here.
 """
 
-import time
+from collections.abc import Callable, Iterable
 
 from aiohttp import web
 
-from adapter.cluster.requests import Requests
+from adapter.cluster.page import ClusterPage
+from adapter.observation import StreamMetrics
 from adapter.readiness import Readiness
 from adapter.sources.source import SnapshotSource
-from slicewatch.catalog.own import EXPORTER_AGE, EXPORTER_CONNECTED, PODS_SYNCED, REJECTED_LINES
+from slicewatch.catalog.own import PODS_SYNCED
 from slicewatch.kube.cache import Cache
 from slicewatch.kube.objects import Pod
 from slicewatch.service.exposition import negotiate
@@ -19,23 +20,29 @@ from slicewatch.service.server import add_health
 
 
 class PlainPort:
-    """``/metrics`` and health."""
+    """``/metrics`` and health.
+
+    Args:
+        metrics: our own, rendered last.
+        page: what the cluster has and wants.
+        source: the exporters' streams.
+        pods: all pods.
+        observed: called before each rendering: sets what is known only when it is asked for.
+    """
 
     def __init__(
         self,
         metrics: OwnMetrics,
-        requests: Requests,
+        page: ClusterPage,
         source: SnapshotSource,
         pods: Cache[Pod],
+        observed: Iterable[Callable[[], None]] = (),
     ) -> None:
         self._metrics = metrics
-        self._requests = requests
-        self._source = source
+        self._page = page
         self._pods = pods
-        self._connected = metrics.gauge(EXPORTER_CONNECTED)
-        self._age = metrics.gauge(EXPORTER_AGE)
-        self._rejected = metrics.counter(REJECTED_LINES)
         self._synced = metrics.gauge(PODS_SYNCED)
+        self._observed = (StreamMetrics(metrics, source).observe, self._observe, *observed)
 
     def app(self, readiness: Readiness) -> web.Application:
         """Return the application."""
@@ -47,22 +54,12 @@ class PlainPort:
     async def handle(self, request: web.Request) -> web.Response:
         """Answer a scrape in the format that the scraper prefers."""
         form = negotiate(request.headers.get("Accept", ""))
-        self._observe()
+        for observe in self._observed:
+            observe()
         own = self._metrics.render(form)
         # Our own metrics end an OpenMetrics exposition, so they come last.
-        body = self._requests.render(form) + own
+        body = self._page.render(form) + own
         return web.Response(body=body, headers={"Content-Type": form.value})
 
     def _observe(self) -> None:
-        """Set what is known only when it is asked for."""
-        now = time.monotonic()
         self._synced.set(float(self._pods.synced and not self._pods.fault))
-        for metric in (self._connected, self._age, self._rejected):
-            metric.clear()
-        for target, stream in self._source.streams.items():
-            reading = self._source.readings.get(target)
-            node = target if reading is None else reading.layout.node
-            self._connected.labels(node).set(float(stream.connected))
-            self._rejected.labels(node).inc(stream.rejected)
-            if reading is not None:
-                self._age.labels(node).set(now - reading.received_at)

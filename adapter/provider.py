@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from adapter.api.label_selectors import Selector
 from adapter.api.paths import ExternalPath, MetricPath
 from adapter.api.resources import Resource
+from slicewatch.catalog.model import Combine
 
 Tree = dict[str, Any]
 """An explanation, to be written as JSON."""
@@ -45,12 +46,17 @@ class Question:
 
     Attributes:
         objects: the label selector: which of the objects, where the path names none.
-        series: the metric label selector: which of their series.
+        series: the metric label selector: which of their series. Items echo it, with the keys
+            that it reserves.
+        combine: how several series of an object are to become one value; None: as declared.
+        window_seconds: time that a value is to be a mean over; None: as declared.
     """
 
     path: MetricPath
     objects: Selector
     series: Selector
+    combine: Combine | None = None
+    window_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

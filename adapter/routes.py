@@ -4,9 +4,9 @@ What a request is about is found here; who answers it, in the offering. What exp
 memory, so nothing of it waits; only a provider that has a backend may.
 """
 
+import math
 import time
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections.abc import Callable
 from http import HTTPMethod
 from typing import Final
 
@@ -14,22 +14,23 @@ import msgspec
 from aiohttp import web
 
 from adapter.api.authentication import Gate
+from adapter.api.media_types import JSON, accepts_json
 from adapter.api.paths import GROUPS, DiscoveryPath, ExternalPath, MetricPath
+from adapter.api.paths import parse as parse_path
 from adapter.api.request import ApiRequest, parse
-from adapter.api.status import Reason, Refusal
+from adapter.api.status import Reason, Refusal, Subject
 from adapter.offering import Offering
 from adapter.provider import Answer, ExternalQuestion, Question, Tree
 from adapter.readiness import Readiness
-from slicewatch.catalog.own import REQUEST_SECONDS
+from slicewatch.catalog.own import FRESHNESS_SECONDS, REQUEST_SECONDS
 from slicewatch.service import logs
 from slicewatch.service.own_metrics import OwnMetrics
 
 log = logs.logger(__name__)
 
-JSON: Final = "application/json"
 CACHED_BYTES: Final = 32 << 20
-# The most specific first: it is the one that counts.
-_ACCEPTABLE: Final = (JSON, "application/*", "*/*")
+READING: Final = (HTTPMethod.GET, HTTPMethod.HEAD)
+_ALLOW: Final = {"Allow": ", ".join(READING)}
 _PRETTY_AGENTS: Final = ("curl/", "Wget/", "Mozilla/")
 
 
@@ -43,12 +44,15 @@ class MetricsApi:
         readiness: Readiness,
         metrics: OwnMetrics,
         monotonic: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
     ) -> None:
         self._offering = offering
         self._gate = gate
         self._readiness = readiness
         self._monotonic = monotonic
+        self._wall = wall
         self._seconds = metrics.histogram(REQUEST_SECONDS)
+        self._freshness = metrics.histogram(FRESHNESS_SECONDS)
         self._cached: dict[str, Answer] = {}
         self._cached_bytes = 0
 
@@ -64,10 +68,11 @@ class MetricsApi:
         try:
             response = await self._respond(request)
         except Refusal as refusal:
-            response = _refused(refusal)
+            response = _refused(refusal, _subject(request.raw_path))
         except Exception:  # The boundary: a bug costs one request.
             log.exception("request failed", path=request.raw_path)
-            response = _refused(Refusal(Reason.InternalError, "the adapter failed; see its log"))
+            failure = Refusal(Reason.InternalError, "the adapter failed; see its log")
+            response = _refused(failure, None)
         if self._gate.outdated(request.get_extra_info("ssl_object")):
             response.force_close()  # The next connection has to present a certificate again.
         elapsed = time.perf_counter() - began
@@ -76,21 +81,25 @@ class MetricsApi:
 
     async def _respond(self, request: web.Request) -> web.Response:
         self._gate.check(request.get_extra_info("peercert"), request.get_extra_info("ssl_object"))
-        _check_form(request.method, request.headers.get("Accept", ""))
         wanted = parse(request.raw_path)
-        if isinstance(wanted.path, DiscoveryPath):
-            given = Answer(body=self._offering.discovery(wanted.path))
-        elif wanted.explain:
-            given = Answer(body=msgspec.json.encode(await self._explained(wanted)))
-        else:
-            given = self._unchanged(request.raw_path) or await self._answered(
-                request.raw_path, wanted
-            )
+        _check_form(request, wanted)
+        given = await self._given(request.raw_path, wanted)
         body = given.body
         if _pretty(wanted, request.headers.get("User-Agent", "")):
             body = msgspec.json.format(body, indent=2) + b"\n"
         headers = {"Warning": given.warning} if given.warning else None
         return web.Response(body=body, content_type=JSON, headers=headers)
+
+    async def _given(self, raw_path: str, wanted: ApiRequest) -> Answer:
+        if isinstance(wanted.path, DiscoveryPath):
+            return Answer(body=self._offering.discovery(wanted.path))
+        if wanted.explain:
+            return Answer(body=msgspec.json.encode(await self._explained(wanted)))
+        given = self._unchanged(raw_path) or await self._answered(raw_path, wanted)
+        if not math.isnan(given.read_at):
+            age = max(0.0, self._wall() - given.read_at)
+            self._freshness.labels(_api(raw_path)).observe(age)
+        return given
 
     def _unchanged(self, raw_path: str) -> Answer | None:
         """Return the previous answer to the same URL if nothing has changed since."""
@@ -112,17 +121,19 @@ class MetricsApi:
         if isinstance(wanted.path, ExternalPath):
             external = self._offering.of_external(wanted.path)
             return await external.answer_external(_external(wanted, wanted.path))
-        custom = self._offering.of(_metric(wanted))
+        path = self._offering.canonical(_metric(wanted))
+        custom = self._offering.of(path)
         self._check_pods()
-        return await custom.answer(_custom(wanted))
+        return await custom.answer(_custom(wanted, path))
 
     async def _explained(self, wanted: ApiRequest) -> Tree:
         if isinstance(wanted.path, ExternalPath):
             external = self._offering.of_external(wanted.path)
             return await external.explain_external(_external(wanted, wanted.path))
-        custom = self._offering.of(_metric(wanted))
+        path = self._offering.canonical(_metric(wanted))
+        custom = self._offering.of(path)
         self._check_pods()
-        return await custom.explain(_custom(wanted))
+        return await custom.explain(_custom(wanted, path))
 
     def _check_pods(self) -> None:
         """Refuse what is asked of objects before all pods are known; 404s come first."""
@@ -130,8 +141,18 @@ class MetricsApi:
             raise Refusal(Reason.ServiceUnavailable, fault)
 
 
-def _refused(refusal: Refusal) -> web.Response:
-    return web.Response(body=refusal.body(), status=refusal.code, content_type=JSON)
+def _refused(refusal: Refusal, subject: Subject | None) -> web.Response:
+    headers = _ALLOW if refusal.reason is Reason.MethodNotAllowed else None
+    return web.Response(
+        body=refusal.body(subject), status=refusal.code, content_type=JSON, headers=headers
+    )
+
+
+def _subject(raw_path: str) -> Subject | None:
+    try:
+        return parse_path(raw_path.partition("?")[0]).subject
+    except Refusal:
+        return None
 
 
 def _metric(wanted: ApiRequest) -> MetricPath:
@@ -140,42 +161,32 @@ def _metric(wanted: ApiRequest) -> MetricPath:
     return wanted.path
 
 
-def _custom(wanted: ApiRequest) -> Question:
-    return Question(path=_metric(wanted), objects=wanted.objects, series=wanted.series)
+def _custom(wanted: ApiRequest, path: MetricPath) -> Question:
+    return Question(
+        path=path,
+        objects=wanted.objects,
+        series=wanted.series,
+        combine=wanted.combine,
+        window_seconds=wanted.window_seconds,
+    )
 
 
 def _external(wanted: ApiRequest, path: ExternalPath) -> ExternalQuestion:
     return ExternalQuestion(path=path, series=wanted.objects)
 
 
-def _check_form(method: str, accept: str) -> None:
-    if method not in {HTTPMethod.GET, HTTPMethod.HEAD}:
+def _check_form(request: web.Request, wanted: ApiRequest) -> None:
+    if request.method not in READING:
         raise Refusal(
-            Reason.MethodNotAllowed, f"{method} is not allowed: metrics can only be read"
+            Reason.MethodNotAllowed, f"{request.method} is not allowed: metrics can only be read"
         )
-    if accept and not _accepts_json(accept):
+    # A list in place of a stream of changes would be asked for again at once, and for ever.
+    if wanted.watch and not isinstance(wanted.path, DiscoveryPath):
+        raise Refusal(
+            Reason.MethodNotAllowed, "watch is not allowed: metrics have values, not changes"
+        )
+    if not accepts_json(", ".join(request.headers.getall("Accept", ()))):
         raise Refusal(Reason.NotAcceptable, f"only the following media types are accepted: {JSON}")
-
-
-@lru_cache(maxsize=256)
-def _accepts_json(accept: str) -> bool:
-    weights: dict[str, float] = {}
-    for part in accept.lower().split(","):
-        media, *parameters = (text.strip() for text in part.split(";"))
-        weights[media] = max(weights.get(media, 0.0), _weight(parameters))
-    return next((weights[media] for media in _ACCEPTABLE if media in weights), 0.0) > 0
-
-
-def _weight(parameters: Sequence[str]) -> float:
-    """Return how much a media type is wanted; what is no number does not restrict it."""
-    for parameter in parameters:
-        name, _, value = parameter.partition("=")
-        if name.strip() == "q":
-            try:
-                return float(value)
-            except ValueError:
-                return 1.0
-    return 1.0
 
 
 def _pretty(wanted: ApiRequest, agent: str) -> bool:

@@ -1,7 +1,10 @@
 """Keeps the API port's trust current: the front proxy's authority and our own certificate."""
 
 import asyncio
+import ssl
+from collections import Counter
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +19,14 @@ log = logs.logger(__name__)
 PUBLISHED: Final = Selection(namespace="kube-system", name="extension-apiserver-authentication")
 """Where a cluster publishes who its front proxy is."""
 FILES_SECONDS: Final = 10.0
+
+
+class Refused(StrEnum):
+    """Why a TLS handshake of the API port failed."""
+
+    NO_CERTIFICATE = "no_certificate"
+    UNTRUSTED = "untrusted_certificate"
+    OTHER = "other"
 
 
 def certificate(settings: AdapterSettings) -> ServingCertificate:
@@ -34,6 +45,10 @@ class Trust:
 
     Whatever cannot be used is logged, and what was trusted before stays. Files are tried again at
     the next look: they may have been read while they were being replaced.
+
+    Attributes:
+        refused: TLS handshakes that failed, by reason. Many of untrusted certificates mean that
+            kube-apiserver's own has been rotated and its authority not been published.
     """
 
     def __init__(self, gate: Gate, settings: AdapterSettings) -> None:
@@ -42,6 +57,8 @@ class Trust:
         self._names = settings.requestheader_allowed_names
         self._wanted: FrontProxy | None = None
         self._faults: dict[str, str] = {}
+        self._told = False
+        self.refused: Counter[Refused] = Counter()
 
     @property
     def from_cluster(self) -> bool:
@@ -77,12 +94,26 @@ class Trust:
             self.read_files()
             await asyncio.sleep(FILES_SECONDS)
 
+    def refuse(self, error: Exception) -> None:
+        """Count a handshake that failed. The first after each change of trust is logged."""
+        reason = _reason(error)
+        self.refused[reason] += 1
+        if reason is Refused.UNTRUSTED and not self._told:
+            self._told = True
+            log.warning(
+                "client certificate refused",
+                error=str(error),
+                hint="if kube-apiserver cannot reach us: its --proxy-client-cert-file has to be "
+                "signed by its --requestheader-client-ca-file",
+            )
+
     def _apply(self, faults: dict[str, str]) -> None:
         wanted = self._wanted
         if wanted is not None and self._names:
             wanted = replace(wanted, allowed_names=self._names)
         try:
             if self._gate.trust(wanted):
+                self._told = False
                 names = None if wanted is None else wanted.allowed_names
                 log.info("trust and serving certificate updated", front_proxy_names=names)
         except CertificateError as error:
@@ -92,3 +123,12 @@ class Trust:
             if self._faults.get(event) != reason:
                 log.warning(event, error=reason)
         self._faults = faults
+
+
+def _reason(error: Exception) -> Refused:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return Refused.UNTRUSTED
+    lacking = (
+        isinstance(error, ssl.SSLError) and error.reason == "PEER_DID_NOT_RETURN_A_CERTIFICATE"
+    )
+    return Refused.NO_CERTIFICATE if lacking else Refused.OTHER

@@ -7,10 +7,25 @@ from typing import Any
 
 from adapter.allocation import Allocation
 from adapter.cluster.pods import Pods
+from adapter.history import History
 from adapter.join import Join
 from adapter.sources.source import Reading, SnapshotSource, Target
+from slicewatch.wire.layout import Layout
 
 Clock = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tiles:
+    """What a node's last seconds are made of.
+
+    Attributes:
+        now_seconds: the time that the latest reading stands for.
+        earlier: those before it, joined with the present pods, each with its time.
+    """
+
+    now_seconds: float
+    earlier: tuple[tuple[float, Join], ...]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -18,12 +33,14 @@ class NodeView:
     """One node as of one reading and one state of its pods.
 
     Attributes:
+        tiles: by how many seconds they are to cover.
         cache: what others have computed from it; discarded with it.
     """
 
     reading: Reading
     join: Join
     pods_revision: int
+    tiles: dict[float, Tiles] = field(default_factory=dict)
     cache: dict[Any, dict[Any, Any]] = field(default_factory=dict)
 
 
@@ -51,6 +68,7 @@ class View:
         self.wall = wall
         self.revision = 0
         self._views: dict[str, NodeView] = {}
+        self._histories: dict[str, History] = {}
         source.listen(self._arrived)
 
     @property
@@ -74,6 +92,22 @@ class View:
             view = self._renewed(name, view, reading, pods_revision)
             self._views[name] = view
         return view
+
+    def tiles(self, view: NodeView, seconds: float) -> Tiles:
+        """Return what is known of the seconds before the latest reading of a node."""
+        known = view.tiles.get(seconds)
+        if known is None:
+            reading = view.reading
+            history = self._histories.get(reading.layout.node, History())
+            span = history.span(reading.received_at, seconds)
+            known = view.tiles[seconds] = Tiles(
+                now_seconds=span.now_seconds,
+                earlier=tuple(
+                    (stands_for, Join(self._allocation(view, entry.layout), entry.snapshot()))
+                    for stands_for, entry in span.earlier
+                ),
+            )
+        return known
 
     def expires_at(self, view: NodeView, age_seconds: float) -> float:
         """Return when a value of this age at sending becomes too old, on the monotonic clock."""
@@ -99,9 +133,18 @@ class View:
         join = Join(allocation, reading.snapshot)
         return NodeView(reading=reading, join=join, pods_revision=pods_revision)
 
+    def _allocation(self, view: NodeView, layout: Layout) -> Allocation:
+        if layout is view.reading.layout:
+            return view.join.allocation
+        return Allocation(layout, self.pods.on_node(layout.node))
+
     def _arrived(self, target: Target) -> None:
-        """Note that something has changed; drop the views of nodes that nobody speaks for now."""
+        """Note that something has changed; drop what is known of nodes that nobody speaks for now."""
         self.revision += 1
-        if target not in self.source.readings:
-            speakers = self.source.speakers
-            self._views = {name: view for name, view in self._views.items() if name in speakers}
+        reading = self.source.readings.get(target)
+        if reading is not None:
+            self._histories.setdefault(reading.layout.node, History()).take(reading)
+            return
+        speakers = self.source.speakers
+        self._views = {name: view for name, view in self._views.items() if name in speakers}
+        self._histories = {name: one for name, one in self._histories.items() if name in speakers}

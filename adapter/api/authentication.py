@@ -81,12 +81,14 @@ class Gate:
     Attributes:
         context: for the server.
         proxy: who is let in; None for nobody yet.
+        closing: the process is about to end, so connections are to be made elsewhere.
     """
 
     def __init__(self, certificate: ServingCertificate) -> None:
         self._certificate = certificate
         self._stamp = certificate.stamp()
         self.proxy: FrontProxy | None = None
+        self.closing = False
         self._current = self._context(None)
         self.context = self._context(None)
         self.context.sni_callback = self._hand_over
@@ -136,8 +138,19 @@ class Gate:
             )
 
     def outdated(self, connection: ssl.SSLObject | None) -> bool:
-        """Tell whether trust has changed since a connection was made."""
-        return connection is not None and connection.context is not self._current
+        """Tell whether a connection has to end: we do, or trust has changed since it was made."""
+        return self.closing or (connection is not None and connection.context is not self._current)
+
+    def ends_at(self) -> Mapping[str, float]:
+        """Return until when our certificate and the last of the authorities are valid.
+
+        Returns:
+            Seconds since the epoch by ``serving`` and ``front-proxy-ca``, as far as known.
+        """
+        authorities = self._current.get_ca_certs()
+        ends = [ssl.cert_time_to_seconds(str(one["notAfter"])) for one in authorities]
+        known = {"serving": self._certificate.ends_at(), "front-proxy-ca": max(ends, default=None)}
+        return {name: float(end) for name, end in known.items() if end is not None}
 
     def _hand_over(
         self, connection: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _: ssl.SSLContext

@@ -1,7 +1,8 @@
-"""The certificate that the API port serves: given as files, or self-signed at startup.
+"""The certificate that the API port serves: files, given or our own, that may be replaced.
 
 kube-apiserver verifies it against the APIService's ``caBundle``, or not at all if that says
-``insecureSkipTLSVerify``; a self-signed one is for the latter.
+``insecureSkipTLSVerify``; a self-signed one is for the latter, and for the moment before
+``adapter.issuance`` has signed one.
 """
 
 import datetime
@@ -12,6 +13,9 @@ from pathlib import Path
 from typing import Final
 
 LIFETIME: Final = datetime.timedelta(days=365)
+_END: Final = "-----END CERTIFICATE-----"
+_UTC_TIME: Final = 0x17
+_VERSION: Final = 0xA0
 
 
 class CertificateError(ValueError):
@@ -38,6 +42,23 @@ class ServingCertificate:
                 f"serving certificate {self.certificate} with key {self.key}: {error}"
             ) from error
 
+    def write(self, certificate_pem: bytes, key_pem: bytes) -> None:
+        """Replace both files; only we may read the key.
+
+        Raises:
+            CertificateError: they cannot be written.
+        """
+        try:
+            for path, content in ((self.key, key_pem), (self.certificate, certificate_pem)):
+                new = path.with_name(f".{path.name}.new")
+                new.touch(mode=0o600)
+                new.write_bytes(content)
+                new.replace(path)
+        except OSError as error:
+            raise CertificateError(
+                f"cannot write a certificate to {self.certificate.parent}: {error}"
+            ) from error
+
     def stamp(self) -> tuple[tuple[int, int], ...]:
         """Return a value that changes when the files are replaced."""
         # Mounted Secrets are replaced by renaming a link, which may leave the times unchanged.
@@ -46,6 +67,14 @@ class ServingCertificate:
         except OSError:
             return ()
         return tuple((state.st_mtime_ns, state.st_ino) for state in states)
+
+    def ends_at(self) -> float | None:
+        """Return until when it is valid, in seconds since the epoch; None if that is not found."""
+        try:
+            first, _, _ = self.certificate.read_text(encoding="ascii").partition(_END)
+            return _not_after(ssl.PEM_cert_to_DER_cert(first[first.index("-----") :] + _END))
+        except (OSError, ValueError, IndexError):
+            return None
 
 
 def self_signed(names: Sequence[str], folder: str) -> ServingCertificate:
@@ -66,12 +95,40 @@ def self_signed(names: Sequence[str], folder: str) -> ServingCertificate:
     try:
         place = Path(folder or tempfile.mkdtemp(prefix="slicewatch-adapter-"))
         place.mkdir(parents=True, exist_ok=True)
-        for path, content in (
-            (place / "tls.crt", made.certificate_pem),
-            (place / "tls.key", made.key_pem),
-        ):
-            path.touch(mode=0o600)
-            path.write_bytes(content)
     except OSError as error:
         raise CertificateError(f"cannot write a certificate to {folder}: {error}") from error
-    return ServingCertificate(place / "tls.crt", place / "tls.key")
+    written = ServingCertificate(place / "tls.crt", place / "tls.key")
+    written.write(made.certificate_pem, made.key_pem)
+    return written
+
+
+def _not_after(der: bytes) -> float:
+    """Return the end of a certificate's validity (RFC 5280, 4.1).
+
+    Python's ssl module decodes only certificates of peers, and cryptography, which decodes all,
+    takes 12 MB: too much for one date.
+    """
+    _, start, _ = _element(der, 0)  # the certificate
+    _, at, _ = _element(der, start)  # what is signed of it
+    tag, _, end = _element(der, at)
+    if tag == _VERSION:
+        at = end
+    for _ in range(3):  # serial number, signature algorithm, issuer
+        _, _, at = _element(der, at)
+    _, at, _ = _element(der, at)
+    _, _, at = _element(der, at)  # not before
+    tag, start, end = _element(der, at)
+    text = der[start:end].decode("ascii")
+    if tag == _UTC_TIME:  # two digits of the year, which are of 1950 to 2049
+        text = ("19" if text >= "50" else "20") + text
+    moment = datetime.datetime.strptime(text.replace("Z", "+0000"), "%Y%m%d%H%M%S%z")
+    return moment.timestamp()
+
+
+def _element(der: bytes, at: int) -> tuple[int, int, int]:
+    """Return the tag of a DER element, where its content starts and where it ends."""
+    length, start = der[at + 1], at + 2
+    if length & 0x80:
+        after = start + (length & 0x7F)
+        length, start = int.from_bytes(der[start:after], "big"), after
+    return der[at], start, start + length

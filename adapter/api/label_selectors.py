@@ -5,7 +5,7 @@ operators only where one may stand, and can be keys and values too.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -61,10 +61,17 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """Requirements that must all be met, sorted by key; without any, everything matches."""
+    """Requirements that must all be met, sorted by key; without any, everything matches.
+
+    Attributes:
+        text: all of it, as it was asked for.
+        reserved: those that choose nothing among labels, but say how to make a value of what
+            the others choose. They are never matched, and are echoed with the others.
+    """
 
     text: str
     requirements: tuple[Requirement, ...]
+    reserved: tuple[Requirement, ...] = ()
 
     @property
     def equalities(self) -> tuple[tuple[str, str], ...]:
@@ -79,23 +86,43 @@ class Selector:
         """Tell whether labels meet all requirements."""
         return all(r.matches(labels) for r in self.requirements)
 
+    def without(self, keys: Collection[str]) -> "Selector":
+        """Return the same selector with all conditions on these keys reserved."""
+        reserved = tuple(r for r in self.requirements if r.key in keys)
+        rest = tuple(r for r in self.requirements if r.key not in keys)
+        return Selector(self.text, rest, reserved)
+
+    def check_expressible(self) -> None:
+        """Check that a LabelSelector object can express it, which autoscalers write it as.
+
+        Raises:
+            SelectorError: it compares numbers.
+        """
+        for requirement in self.requirements:
+            if requirement.operator in {Operator.GREATER, Operator.LESS}:
+                raise SelectorError(
+                    f"{requirement.key}: > and < cannot select metrics; use = or in"
+                )
+
     def echo(self) -> dict[str, object] | None:
         """Return it as the LabelSelector object of an answer; None if it is empty.
 
         Raises:
             SelectorError: it compares numbers, which a LabelSelector object cannot express.
         """
-        if not self.requirements:
+        asked = sorted(self.requirements + self.reserved, key=lambda r: r.key)
+        if not asked:
             return None
-        labels = {r.key: r.values[0] for r in self.requirements if r.equality}
-        expressions = [_expression(r) for r in self.requirements if not r.equality]
+        self.check_expressible()
+        labels = {r.key: r.values[0] for r in asked if r.equality}
+        expressions = [
+            _expression(r) for r in asked if not (r.equality and labels[r.key] == r.values[0])
+        ]
         parts = {"matchLabels": labels, "matchExpressions": expressions}
         return {name: part for name, part in parts.items() if part}
 
 
 def _expression(requirement: Requirement) -> dict[str, object]:
-    if requirement.operator in {Operator.GREATER, Operator.LESS}:
-        raise SelectorError(f"{requirement.key}: > and < cannot select metrics; use = or in")
     values = {"values": list(requirement.values)} if requirement.values else {}
     return {"key": requirement.key, "operator": str(requirement.operator), **values}
 

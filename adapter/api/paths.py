@@ -1,7 +1,8 @@
 """Which object and metric a path is about: C1 to C5 of the custom API, E1 of the external one.
 
 Paths are split as received, before unquoting: a name must not smuggle in a slash, and ``*`` may
-arrive as ``%2A``.
+arrive as ``%2A``. Which resources are in no namespace is known here of the three that exporters
+report about; of all others the offering knows.
 """
 
 from dataclasses import dataclass
@@ -10,7 +11,8 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote
 
-from adapter.api.status import Reason, Refusal
+from adapter.api.resources import NAMESPACES, NODES, PODS, Resource
+from adapter.api.status import Reason, Refusal, Subject
 
 CUSTOM: Final = "custom.metrics.k8s.io"
 EXTERNAL: Final = "external.metrics.k8s.io"
@@ -21,13 +23,19 @@ ALL: Final = "*"
 
 
 class Kind(StrEnum):
-    """Kinds of objects that have metrics here; the values are their plural names."""
+    """Kinds of objects that exporters report about; the values are their plural names."""
 
     POD = "pods"
     NODE = "nodes"
     NAMESPACE = "namespaces"
 
+    @property
+    def resource(self) -> Resource:
+        """Return how its objects are named in answers."""
+        return _RESOURCES[self]
 
+
+_RESOURCES: Final = {Kind.POD: PODS, Kind.NODE: NODES, Kind.NAMESPACE: NAMESPACES}
 _KINDS: Final = {str(kind): kind for kind in Kind} | {str(kind)[:-1]: kind for kind in Kind}
 
 
@@ -37,7 +45,9 @@ class MetricPath:
 
     Attributes:
         namespace: empty for objects that are in none.
-        resource: as requested, with its group; ``kind`` is None for those that are not served.
+        resource: ``Resource.name`` of what is offered, once the offering has been asked; until
+            then as requested, such as ``deployment.apps``.
+        kind: None for what exporters report nothing about.
     """
 
     version: str
@@ -47,13 +57,23 @@ class MetricPath:
     name: str
     metric: str
 
+    @property
+    def subject(self) -> Subject:
+        """Return what a refusal names as its subject."""
+        return Subject(group=CUSTOM, kind=self.resource, name=self.metric)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalPath:
-    """A metric that does not belong to an object."""
+    """A metric that does not belong to an object; its name may arrive in lower case."""
 
     namespace: str
     metric: str
+
+    @property
+    def subject(self) -> Subject:
+        """Return what a refusal names as its subject."""
+        return Subject(group=EXTERNAL, kind="", name=self.metric)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +82,10 @@ class DiscoveryPath:
 
     group: str = ""
     version: str = ""
+
+    @property
+    def subject(self) -> None:
+        """Return nothing: it is about no metric."""
 
 
 Path = MetricPath | ExternalPath | DiscoveryPath
@@ -97,6 +121,12 @@ def _custom(raw: str, version: str, parts: tuple[str, ...]) -> MetricPath:
     match parts:
         case ("namespaces", namespace, resource, name, metric):
             found = _metric(version, namespace, resource, name, metric)
+            if found.namespace == ALL:
+                raise Refusal(
+                    Reason.BadRequest,
+                    f"invalid request path {raw}: metrics of {resource} can be asked for in one "
+                    "namespace at a time",
+                )
             if found.kind is not Kind.NAMESPACE:
                 return found
         case ("namespaces", namespace, "metrics", metric):

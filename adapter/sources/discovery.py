@@ -10,6 +10,8 @@ from slicewatch.kube.objects import Endpoint, EndpointSlice, Selection
 
 SERVICE_LABEL: Final = "kubernetes.io/service-name"
 DEFAULT_PORT: Final = 9400
+PORT_NAMES: Final = ("http", "https", "metrics")
+SCHEMES: Final = ("http", "https")
 
 
 def target(url: str) -> Target:
@@ -42,12 +44,16 @@ def selection(service: str, namespace: str) -> Selection:
     return Selection(namespace=namespace, labels={SERVICE_LABEL: service})
 
 
-def of_slices(slices: Cache[EndpointSlice]) -> Callable[[], Mapping[Target, str]]:
+def of_slices(
+    slices: Cache[EndpointSlice], scheme: str = "http"
+) -> Callable[[], Mapping[Target, str]]:
     """Return the targets of all endpoints in a cache, looked up anew at each call."""
-    return lambda: endpoints(slices.objects)
+    return lambda: endpoints(slices.objects, scheme)
 
 
-def endpoints(slices: Mapping[tuple[str, str], EndpointSlice]) -> Mapping[Target, str]:
+def endpoints(
+    slices: Mapping[tuple[str, str], EndpointSlice], scheme: str = "http"
+) -> Mapping[Target, str]:
     """Return one target for each exporter that is not terminating, with the node that it is on.
 
     A dual-stack Service lists an exporter once per address family; it is streamed from once, over
@@ -58,7 +64,7 @@ def endpoints(slices: Mapping[tuple[str, str], EndpointSlice]) -> Mapping[Target
     for piece in slices.values():
         for endpoint in piece.endpoints or ():
             if endpoint.addresses and not endpoint.conditions.terminating:
-                url = f"http://{_bracketed(endpoint.addresses[0])}:{_port(piece)}"
+                url = f"{scheme}://{_bracketed(endpoint.addresses[0])}:{_port(piece)}"
                 found.setdefault(_exporter(endpoint), []).append((url, endpoint.node_name or ""))
     chosen = (min(places, key=_ipv4_first) for places in found.values())
     return {Target(url): node for url, node in sorted(chosen)}
@@ -78,7 +84,7 @@ def _ipv4_first(place: tuple[str, str]) -> tuple[bool, tuple[str, str]]:
 
 def _port(piece: EndpointSlice) -> int:
     ports = {port.name: port.port for port in piece.ports or () if port.port}
-    named = ports.get("http") or ports.get("metrics")
+    named = next((ports[name] for name in PORT_NAMES if name in ports), None)
     return named or next(iter(ports.values()), None) or DEFAULT_PORT
 
 

@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 
 import aiohttp
 
+from adapter.sources.credentials import Credentials
+from adapter.sources.entry import Entry
 from adapter.sources.source import SnapshotSource, Target
 from adapter.sources.stream import ExporterStream, session
 
@@ -15,9 +17,11 @@ Targets = Callable[[], Mapping[Target, str]]
 class Exporters(SnapshotSource):
     """``SnapshotSource`` over HTTP; a stream that fails affects no other."""
 
-    def __init__(self, targets: Targets) -> None:
+    def __init__(self, targets: Targets, credentials: Credentials | None = None) -> None:
         super().__init__()
         self._targets = targets
+        self._credentials = credentials or Credentials()
+        self._entry = Entry()
         self._running: dict[tuple[Target, str], asyncio.Task[None]] = {}
         self._changed = asyncio.Event()
 
@@ -41,6 +45,6 @@ class Exporters(SnapshotSource):
             self.forget(one[0])
         for target, node in sorted(wanted - self._running.keys()):
             self.want(target, node)
-            stream = ExporterStream(target, self, client)
+            stream = ExporterStream(target, self, client, self._credentials, self._entry)
             task = group.create_task(stream.run(), name=f"stream {target}")
             self._running[target, node] = task

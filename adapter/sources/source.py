@@ -1,7 +1,9 @@
 """The seam to the exporters: their latest readings, each with the moment it arrived here."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import NewType
 
 from slicewatch.wire.layout import Layout
@@ -11,6 +13,19 @@ Target = NewType("Target", str)
 """Base URL of an exporter, such as ``http://10.0.0.7:9400``."""
 
 Listener = Callable[[Target], None]
+
+
+class StreamFault(StrEnum):
+    """Why a stream could not be opened, or ended."""
+
+    CONNECT = "connect"
+    TLS = "tls"
+    UNAUTHORIZED = "unauthorized"
+    REFUSED = "refused"
+    SILENT = "silent"
+    ENDED = "ended"
+    GARBAGE = "garbage"
+    LAYOUT = "layout"
 
 
 class WrongNodeError(Exception):
@@ -58,12 +73,14 @@ class SnapshotSource:
         readings: the latest reading of each wanted exporter that has sent one.
         streams: the state of every wanted exporter.
         speakers: by node, the exporter that speaks for it.
+        faults: streams that could not be opened, or ended, by reason.
     """
 
     def __init__(self) -> None:
         self.readings: dict[Target, Reading] = {}
         self.streams: dict[Target, Stream] = {}
         self.speakers: dict[str, Target] = {}
+        self.faults: Counter[StreamFault] = Counter()
         self._listeners: list[Listener] = []
 
     def listen(self, listener: Listener) -> None:

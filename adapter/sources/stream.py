@@ -1,7 +1,9 @@
 """One exporter's stream: opened, read line by line, reopened. ``follow`` is a single pass."""
 
 import asyncio
+import ssl
 import time
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final
 
@@ -9,8 +11,16 @@ import aiohttp
 from aiohttp.http_exceptions import HttpProcessingError
 
 from adapter.sources.assembly import Assembly, UnknownLayoutError
+from adapter.sources.credentials import Credentials
+from adapter.sources.entry import Entry
 from adapter.sources.lag import Lag
-from adapter.sources.source import Reading, SnapshotSource, Target, WrongNodeError
+from adapter.sources.source import (
+    Reading,
+    SnapshotSource,
+    StreamFault,
+    Target,
+    WrongNodeError,
+)
 from slicewatch.service import logs
 from slicewatch.service.backoff import Backoff
 from slicewatch.wire.snapshot import WireError, decode
@@ -19,6 +29,8 @@ log = logs.logger(__name__)
 
 PATH: Final = "/snapshot?watch=true"
 CONNECT_SECONDS: Final = 5.0
+# From the connection to the first byte of the answer, which an exporter sends at once.
+OPEN_SECONDS: Final = 10.0
 # An exporter sends a line every second or two; one that is silent for this long is gone.
 SILENCE_SECONDS: Final = 15.0
 # aiohttp rejects lines longer than twice this. A node of 16 GPUs, each split into 7 MIG devices
@@ -26,6 +38,7 @@ SILENCE_SECONDS: Final = 15.0
 BUFFER_BYTES: Final = 1 << 20
 MOST_BAD_LINES: Final = 5
 MOST_LOGGED: Final = 20
+MOST_SAID: Final = 200
 
 # aiohttp reports an overlong line as an HTTP error that is not one of its client errors.
 _FAILURES: Final = (aiohttp.ClientError, HttpProcessingError, TimeoutError, OSError, ValueError)
@@ -33,6 +46,10 @@ _FAILURES: Final = (aiohttp.ClientError, HttpProcessingError, TimeoutError, OSEr
 
 class StreamError(Exception):
     """The stream of an exporter ended or could not be opened; says why."""
+
+    def __init__(self, message: str, fault: StreamFault) -> None:
+        super().__init__(message)
+        self.fault = fault
 
 
 def session() -> aiohttp.ClientSession:
@@ -59,12 +76,17 @@ class ExporterStream:
         target: Target,
         source: SnapshotSource,
         client: aiohttp.ClientSession,
-        backoff: Backoff | None = None,
+        credentials: Credentials,
+        entry: Entry,
     ) -> None:
         self.target = target
         self._source = source
         self._client = client
-        self._waits = backoff or Backoff(first_seconds=0.25, most_seconds=15.0)
+        self._credentials = credentials
+        self._entry = entry
+        # All streams may have ended at one moment: the first wait is spread over half a second.
+        self._waits = Backoff(first_seconds=1.0, most_seconds=15.0)
+        self._failing = False
         self._state = source.want(target)
         self._logged: set[str] = set()
 
@@ -74,7 +96,7 @@ class ExporterStream:
             try:
                 await self.follow()
             except StreamError as error:
-                self._lost(str(error))
+                self._lost(error)
             await asyncio.sleep(self._waits.next_seconds())
 
     async def follow(self) -> None:
@@ -84,20 +106,37 @@ class ExporterStream:
             StreamError: it ended or could not be opened, for whatever reason.
         """
         try:
-            async with self._client.get(self.target + PATH, allow_redirects=False) as answer:
-                self._check(answer)
+            async with await self._open() as answer:
+                await self._check(answer)
                 await self._read(answer.content)
         except _FAILURES as error:
             reason = str(error) or f"no line for {SILENCE_SECONDS:g} s"
-            raise StreamError(f"{self.target}: {reason}") from error
+            raise StreamError(f"{self.target}: {reason}", _fault(error)) from error
         except UnknownLayoutError as error:
-            raise StreamError(f"{self.target}: {error}") from error
-        raise StreamError(f"{self.target}: the exporter ended the stream")
+            raise StreamError(f"{self.target}: {error}", StreamFault.LAYOUT) from error
+        raise StreamError(f"{self.target}: the exporter ended the stream", StreamFault.ENDED)
+
+    async def _open(self) -> aiohttp.ClientResponse:
+        url, options = self.target + PATH, self._credentials.options
+        async with self._entry.lane(failing=self._failing):
+            try:
+                async with asyncio.timeout(OPEN_SECONDS):
+                    return await self._client.get(url, allow_redirects=False, **options)
+            except TimeoutError as error:
+                reason = str(error) or f"no answer within {OPEN_SECONDS:g} s"
+                raise StreamError(f"{self.target}: {reason}", StreamFault.CONNECT) from error
 
     async def _read(self, lines: aiohttp.StreamReader) -> None:
+        """Publish line after line. One that takes too long ends the stream, byte by byte or not."""
+        now = asyncio.get_running_loop().time
+        async with asyncio.timeout(SILENCE_SECONDS) as silence:
+            await self._take(lines, lambda: silence.reschedule(now() + SILENCE_SECONDS))
+
+    async def _take(self, lines: aiohttp.StreamReader, heard: Callable[[], None]) -> None:
         assembly, lag = Assembly(), Lag()
         number = bad = 0
         async for line in lines:
+            heard()
             await asyncio.sleep(0)  # Lines that are here already would be read without a pause.
             number += 1
             try:
@@ -108,19 +147,25 @@ class ExporterStream:
                 self._reject(number, error)
                 bad += 1
                 if bad == MOST_BAD_LINES:
-                    raise StreamError(f"{self.target}: {bad} bad lines in a row") from error
+                    raise StreamError(
+                        f"{self.target}: {bad} bad lines in a row", StreamFault.GARBAGE
+                    ) from error
                 continue
             bad = 0
             self._publish(reading)
 
-    def _check(self, answer: aiohttp.ClientResponse) -> None:
+    async def _check(self, answer: aiohttp.ClientResponse) -> None:
         """Refuse an answer that is no stream, or that is larger than what is sent for it."""
         coding = answer.headers.get("Content-Encoding", "identity")
-        fault = f"{answer.status} {answer.reason}" if answer.status != HTTPStatus.OK else ""
-        if not fault and coding != "identity":
-            fault = f"the answer is encoded as {coding}"
-        if fault:
-            raise StreamError(f"GET {self.target}{PATH}: {fault}")
+        what = f"GET {self.target}{PATH}"
+        if answer.status != HTTPStatus.OK:
+            # An exporter says there what it expects to be shown.
+            said = (await answer.content.read(MOST_SAID)).decode(errors="replace").strip()
+            text = f"{what}: {answer.status} {answer.reason}" + (f": {said}" if said else "")
+            forbidden = answer.status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
+            raise StreamError(text, StreamFault.UNAUTHORIZED if forbidden else StreamFault.REFUSED)
+        if coding != "identity":
+            raise StreamError(f"{what}: the answer is encoded as {coding}", StreamFault.REFUSED)
 
     def _publish(self, reading: Reading) -> None:
         try:
@@ -136,12 +181,15 @@ class ExporterStream:
     def _opened(self) -> None:
         self._state.connected, self._state.tried, self._state.fault = True, True, ""
         self._waits.reset()
+        self._failing = False
         log.info("exporter connected", exporter=self.target)
 
-    def _lost(self, fault: str) -> None:
+    def _lost(self, error: StreamError) -> None:
+        self._source.faults[error.fault] += 1
         if self._state.connected or not self._state.tried:
-            log.warning("exporter lost", exporter=self.target, error=fault)
-        self._state.connected, self._state.tried, self._state.fault = False, True, fault
+            log.warning("exporter lost", exporter=self.target, error=str(error))
+        self._failing = not self._state.connected
+        self._state.connected, self._state.tried, self._state.fault = False, True, str(error)
 
     def _reject(self, line: int, error: WireError) -> None:
         self._state.rejected += 1
@@ -152,3 +200,18 @@ class ExporterStream:
         if fault not in self._logged and len(self._logged) < MOST_LOGGED:
             self._logged.add(fault)
             log.warning(event, exporter=self.target, error=fault, **about)
+
+
+def _fault(error: Exception) -> StreamFault:
+    """Return what kind of failure it is; those within others come first."""
+    if isinstance(error, aiohttp.ClientSSLError | ssl.SSLError) or isinstance(
+        error.__cause__, ssl.SSLError
+    ):
+        return StreamFault.TLS
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return StreamFault.CONNECT
+    if isinstance(error, TimeoutError):
+        return StreamFault.SILENT
+    if isinstance(error, HttpProcessingError | ValueError):
+        return StreamFault.GARBAGE
+    return StreamFault.ENDED

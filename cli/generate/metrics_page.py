@@ -16,10 +16,12 @@ UNITS: Final = {Unit.PERCENT: "percent, 0-100", Unit.RATIO: "ratio, 0-1", Unit.M
 COMBINED: Final = {
     Combine.MEAN: "mean over the devices",
     Combine.SUM: "sum over the devices",
+    Combine.MAX: "largest of the devices",
 }
 ATTRIBUTED: Final = {
     Attribution.WORKLOAD_SHARE: "what a pod's workload used of what it could have had",
     Attribution.OWN_PART: "a pod's own part, or absent",
+    Attribution.DEVICE: "the device's value, whoever shares it",
 }
 
 INTRODUCTION: Final = """\

@@ -17,7 +17,7 @@ from exporter.nvml.plan import Plan
 from exporter.nvml.protocol import Failed, Lost, Slot, Value
 from exporter.nvml.reader import Cycle
 from exporter.tenants.tenants import Holders
-from slicewatch.catalog.model import Scope
+from slicewatch.catalog.model import Object, Scope
 from slicewatch.wire.layout import Device, Layout
 from slicewatch.wire.snapshot import Column, Snapshot
 
@@ -251,7 +251,8 @@ def _support(rows: Sequence[Row]) -> dict[str, tuple[str | None, ...]]:
     """
     support: dict[str, tuple[str | None, ...]] = {}
     for index, metric in enumerate(METRICS):
-        on_mig = "mig_instance" if metric.serve and Scope.MIG not in metric.scopes else None
+        to_pods = metric.serve is not None and Object.POD in metric.serve.objects
+        on_mig = "mig_instance" if to_pods and Scope.MIG not in metric.scopes else None
         reasons = tuple(
             _missing(row.reasons[index]) or (on_mig if row.device.is_mig else None) for row in rows
         )

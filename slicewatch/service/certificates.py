@@ -50,21 +50,23 @@ def issue(
     server_names: Sequence[str] = (),
     client: bool = False,
     organizations: Sequence[str] = (),
+    at: datetime.datetime | None = None,
 ) -> Issued:
     """Sign a certificate for a new key.
 
     Args:
         common_name: who it is for; Kubernetes' user name of a client.
-        lifetime: how long it is valid from now.
+        lifetime: how long it is valid.
         issuer: the authority that signs; None makes it self-signed.
         authority: it may sign others.
         server_names: DNS names and addresses of a server; without any it is not for servers.
         client: it may be used by a client.
         organizations: Kubernetes' groups of a client.
+        at: the moment from which the lifetime counts; by default now.
     """
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _subject(common_name, organizations)
-    now = datetime.datetime.now(datetime.UTC)
+    now = at or datetime.datetime.now(datetime.UTC)
     builder = (
         x509.CertificateBuilder()
         .subject_name(subject)

@@ -37,6 +37,9 @@ OPTIONS = {
 Tls = Callable[[], ssl.SSLContext | None]
 """Returns the context for the next connection; None for plain HTTP. Never waits."""
 
+Failed = Callable[[Exception], None]
+"""Told of every TLS handshake that failed, and why. Never waits."""
+
 log = logs.logger(__name__)
 
 
@@ -96,12 +99,16 @@ class Connections:
     Args:
         server: of an ``AppRunner`` that is set up; its requests are watched.
         most: how many connections there may be, handshakes included.
+        failed: told of handshakes that fail.
     """
 
-    def __init__(self, server: web.Server, tls: Tls, most: int) -> None:
+    def __init__(
+        self, server: web.Server, tls: Tls, most: int, failed: Failed | None = None
+    ) -> None:
         self._server = server
         self._tls = tls
         self._most = most
+        self._failed = failed
         self._places: dict[web.RequestHandler, _Place] = {}
         self._log_again_at = 0.0
         handle = server.request_handler
@@ -148,6 +155,8 @@ class Connections:
             )  # fmt: skip
         except (OSError, RuntimeError) as error:  # uvloop raises the latter for one that is gone
             log.debug("connection failed before its first request", error=str(error))
+            if tls is not None and self._failed is not None:
+                self._failed(error)
             return
         if connection in self._places:
             self._places[connection].close = transport.abort

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from slicewatch.service.connections import Connections, Tls, most_connections
+from slicewatch.service.connections import Connections, Failed, Tls, most_connections
 from slicewatch.service.tasks import background
 
 BACKLOG = 128
@@ -61,6 +61,7 @@ async def serving(
     tls: ssl.SSLContext | Tls | None = None,
     *,
     most: int | None = None,
+    failed: Failed | None = None,
 ) -> AsyncIterator[Address]:
     """Serve ``app`` while the body runs; yield its address (port 0 picks a free one).
 
@@ -69,6 +70,7 @@ async def serving(
         address: where.
         tls: None for plain HTTP; a function is asked anew for each connection.
         most: how many connections there may be; by default half of the file descriptors.
+        failed: told of TLS handshakes that fail; they are logged at debug level anyway.
 
     Raises:
         OSError: the address is taken or belongs to another machine.
@@ -80,7 +82,7 @@ async def serving(
             listening = [sockets.enter_context(one) for one in _listen(address)]
             for one in listening:
                 one.setblocking(False)
-            async with _accepting(runner, listening, tls, most or most_connections()):
+            async with _accepting(runner, listening, tls, most or most_connections(), failed):
                 yield Address(address.host, listening[0].getsockname()[1])
         finally:
             await runner.cleanup()
@@ -92,11 +94,12 @@ async def _accepting(
     listening: Iterable[socket.socket],
     tls: ssl.SSLContext | Tls | None,
     most: int,
+    failed: Failed | None,
 ) -> AsyncIterator[None]:
     if runner.server is None:
         raise RuntimeError("the runner is not set up")
     source = tls if callable(tls) else lambda: tls
-    connections = Connections(runner.server, source, most)
+    connections = Connections(runner.server, source, most, failed)
     try:
         async with background(*(("accept", connections.accept(one)) for one in listening)):
             yield
@@ -150,7 +153,10 @@ HEALTH_PATHS = ("/livez", "/readyz", "/readyz/{check}")
 
 
 def add_health(app: web.Application, ready: Mapping[str, Check]) -> None:
-    """Add ``/livez`` (the loop turns), ``/readyz`` and ``/readyz/<check>``."""
+    """Add ``/livez`` (the loop turns), ``/readyz`` and ``/readyz/<check>``.
+
+    ``?verbose`` lists the checks; ``?exclude=<check>`` leaves one out, and may be repeated.
+    """
 
     async def livez(_: web.Request) -> web.Response:
         return web.Response(text="ok\n")
@@ -161,11 +167,13 @@ def add_health(app: web.Application, ready: Mapping[str, Check]) -> None:
             return web.Response(
                 status=404, text=f"no check {name}; choose from {', '.join(ready)}\n"
             )
-        chosen = ready if name is None else {name: ready[name]}
+        excluded = request.query.getall("exclude", [])
+        chosen = {key: ready[key] for key in ([name] if name else ready) if key not in excluded}
         faults = {key: fault for key, check in chosen.items() if (fault := check()) is not None}
         lines = [
             f"[{'-' if key in faults else '+'}]{key} {faults.get(key, 'ok')}" for key in chosen
         ]
+        lines += [f"no check {key} to exclude" for key in excluded if key not in ready]
         if not faults and "verbose" not in request.query:
             return web.Response(text="ok\n")
         return web.Response(status=500 if faults else 200, text="\n".join(lines) + "\n")

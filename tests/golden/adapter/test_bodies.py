@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from adapter.api.resources import DEPLOYMENTS, KNOWN
+from adapter.provider import Offer
 from testbed import fleet
+from testbed.fixed_metrics import FixedObjects, FixedSeries
 from testbed.front_proxy import ApiPort
 
 GOLDEN = Path(__file__).parent
@@ -27,6 +30,9 @@ METRIC_PATHS = {
     "c3-all-nodes": "/nodes/*/gpu_power_usage_watts",
     "c4-namespace": "/namespaces/ml/metrics/gpu_power_usage_watts",
     "c5-node-inside-namespace": "/namespaces/ml/nodes/n1/gpu_utilization",
+    "c1-all-deployments": "/namespaces/ml/deployments.apps/*/queue_depth",
+    "c2-one-deployment": "/namespaces/ml/deployment.apps/web/queue_depth",
+    "c5-volume-inside-namespace": "/namespaces/ml/persistentvolumes/v1/disk_used_bytes",
     "unknown-metric": "/namespaces/ml/pods/*/gpu_utilisation",
     "unknown-resource": "/namespaces/ml/services/web/gpu_utilization",
     "unknown-pod": "/namespaces/ml/pods/nobody/gpu_utilization",
@@ -34,6 +40,10 @@ METRIC_PATHS = {
     "namespace-without-gpus": "/namespaces/empty/metrics/gpu_utilization",
     "bad-selector": "/namespaces/ml/pods/*/gpu_utilization?labelSelector=app%3D%3D%3Dx",
     "bad-metric-selector": "/namespaces/ml/pods/*/gpu_utilization?metricLabelSelector=gpu%3E1",
+    "bad-combine": "/namespaces/ml/pods/*/gpu_utilization?metricLabelSelector=combine%3Dmedian",
+    "bad-window": "/namespaces/ml/pods/*/gpu_utilization?metricLabelSelector=window%3D5m",
+    "several-namespaces": "/namespaces/*/pods/*/gpu_utilization",
+    "watch": "/namespaces/ml/pods/*/gpu_utilization?watch=true",
     "explain": "/namespaces/ml/pods/*/gpu_utilization?explain=true",
 }
 OTHER_PATHS = {
@@ -43,15 +53,28 @@ OTHER_PATHS = {
     "custom-v1beta1": OLD,
     "custom-v1beta2": NEW,
     "external-v1beta1": EXTERNAL,
-    "e1-external": f"{EXTERNAL}/namespaces/ml/queue_depth?labelSelector=queue%3Da",
+    "e1-all-series": f"{EXTERNAL}/namespaces/ml/queue_depth",
+    "e1-chosen-series": f"{EXTERNAL}/namespaces/ml/queue_depth?labelSelector=queue%3Da",
+    "e1-nothing-selected": f"{EXTERNAL}/namespaces/ml/queue_depth?labelSelector=queue%3Dc",
+    "e1-bad-selector": f"{EXTERNAL}/namespaces/ml/queue_depth?labelSelector=queue%3E1",
+    "e1-unknown": f"{EXTERNAL}/namespaces/ml/queue_dept",
     "openapi-v2": "/openapi/v2",
     "openapi-v3": "/openapi/v3",
 }
 
 
+VOLUMES = next(resource for resource in KNOWN if resource.kind == "PersistentVolume")
+OBJECTS = {
+    Offer(resource=DEPLOYMENTS, metric="queue_depth"): {("ml", "web"): 7.5, ("ml", "api"): 0.0},
+    Offer(resource=VOLUMES, metric="disk_used_bytes"): {("", "v1"): 85_899_345_920.0},
+}
+SERIES = {"Queue_Depth": [({"queue": "a"}, 42.0), ({"queue": "b", "shard": "1"}, -1.5)]}
+
+
 @pytest.fixture
 async def port(tmp_path: Path) -> AsyncIterator[ApiPort]:
     made = ApiPort(tmp_path)
+    made.offer(FixedObjects(dict(OBJECTS)), external=[FixedSeries(dict(SERIES))])
     made.add(
         fleet.pod(fleet.pod_json("web-a", labels={"app": "web"})),
         fleet.pod(fleet.pod_json("web-b", labels={"app": "web"})),

@@ -5,7 +5,9 @@ import datetime
 import socket
 import ssl
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 import aiohttp
 import pytest
@@ -13,6 +15,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from yarl import URL
 
 from adapter.api.authentication import FrontProxy, Gate, TrustError
 from adapter.api.certificate import CertificateError, ServingCertificate, self_signed
@@ -56,6 +59,79 @@ async def test_a_certificate_for_servers_only_is_refused(port: ApiPort) -> None:
         "front-proxy-client", ca=FRONT_PROXY_AUTHORITY, sans=["localhost"], client=False
     )
     assert await port.status(server, PATH) == 0
+
+
+SPOOFED: Final = {
+    "nothing": {},
+    "a user": {"X-Remote-User": "system:kube-aggregator"},
+    "all": FORGED,
+    "other case": {"x-REMOTE-user": "admin", "X-REMOTE-GROUP": "system:masters"},
+    "a token": {"Authorization": "Bearer anything", "Impersonate-User": "admin"},
+}
+PRESENTED: Final = {
+    "none": (None, 0),
+    "cluster authority": (("ca", "front-proxy-client", True), 0),
+    "cluster authority, masters": (("ca", "admin", True), 0),
+    "stranger": (("stranger", "front-proxy-client", True), 0),
+    "right authority, other name": ((FRONT_PROXY_AUTHORITY, "kubelet", True), 401),
+    "right authority, name in other case": (
+        (FRONT_PROXY_AUTHORITY, "Front-Proxy-Client", True),
+        401,
+    ),
+    "right authority, server only": ((FRONT_PROXY_AUTHORITY, "front-proxy-client", False), 0),
+    "front proxy": ((FRONT_PROXY_AUTHORITY, "front-proxy-client", True), 200),
+}
+
+
+def presented(
+    port: ApiPort, folder: Path, what: tuple[str, str, bool] | None
+) -> Certificate | None:
+    """Return a certificate of an authority, with a name, for clients or else for servers."""
+    if what is None:
+        return None
+    authority, name, client = what
+    pki = Pki(folder / "stranger") if authority == "stranger" else port.pki
+    sans = () if client else ("localhost",)
+    ca = FRONT_PROXY_AUTHORITY if authority == "stranger" else authority
+    return pki.issue("shown", common_name=name, ca=ca, client=client, sans=sans)
+
+
+@pytest.mark.parametrize("headers", SPOOFED.values(), ids=SPOOFED)
+@pytest.mark.parametrize(("what", "status"), PRESENTED.values(), ids=PRESENTED)
+async def test_whoever_asks_is_who_the_certificate_says_whatever_the_headers_say(
+    port: ApiPort,
+    tmp_path: Path,
+    what: tuple[str, str, bool] | None,
+    status: int,
+    headers: dict[str, str],
+) -> None:
+    shown = presented(port, tmp_path, what)
+    got, said = 0, b""
+    with suppress(aiohttp.ClientError, ConnectionError, ssl.SSLError):
+        async with port.client(shown) as client:
+            answer = await port.ask(PATH, client=client, headers=headers)
+            got, said = answer.status, answer.body
+    assert got == status
+    assert b"admin" not in said
+
+
+@pytest.mark.parametrize(
+    ("values", "status", "text"),
+    [(750, 200, '"items":[]'), (4000, 400, "a label selector may have")],
+)
+async def test_a_user_of_200_groups_is_answered_and_a_selector_of_20_kb_reaches_its_reader(
+    port: ApiPort, values: int, status: int, text: str
+) -> None:
+    """The server's limits of lines and headers are never what a user sees."""
+    groups = [("X-Remote-Group", f"oidc:{number}:" + "g" * 100) for number in range(200)]
+    chosen = ",".join(f"v{number}" for number in range(values))
+    path = f"{PATH}/namespaces/ml/pods/*/gpu_utilization?labelSelector=app+in+({chosen})"
+    assert len(path) > (20_000 if status == 400 else 3_500)
+    async with port.client(port.front_proxy()) as client:
+        url = URL(port.url + path, encoded=True)
+        async with client.get(url, headers=groups) as answer:
+            assert (answer.status, answer.content_type) == (status, "application/json")
+            assert text in await answer.text()
 
 
 @pytest.mark.parametrize("path", [PATH, "/apis", "/nowhere", f"{PATH}/namespaces/a/pods/*/m"])

@@ -14,6 +14,7 @@ from adapter.api import request
 from adapter.api.paths import MetricPath
 from adapter.api.status import Refusal
 from adapter.cluster.pods import Pods
+from adapter.provider import Question
 from adapter.query import check
 from adapter.sources.fake import FakeSource
 from adapter.sources.source import Target
@@ -96,7 +97,7 @@ class Fleet:
     def metrics(self) -> dict[str, int]:
         wanted = request.parse(PATH)
         assert isinstance(wanted.path, MetricPath)
-        query = check(wanted.path, wanted.objects, wanted.series)
+        query = check(Question(path=wanted.path, objects=wanted.objects, series=wanted.series))
         try:
             return read(answer(self.view, query).body)
         except Refusal:

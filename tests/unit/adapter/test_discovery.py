@@ -85,6 +85,7 @@ def test_an_address_of_version_six_is_bracketed() -> None:
     [
         ([{"name": "other", "port": 1}, {"name": "http", "port": 2}], 2),
         ([{"name": "other", "port": 1}, {"name": "metrics", "port": 3}], 3),
+        ([{"name": "other", "port": 1}, {"name": "https", "port": 5}], 5),
         ([{"name": None, "port": 4}], 4),
         (None, 9400),
         ([], 9400),
@@ -92,6 +93,11 @@ def test_an_address_of_version_six_is_bracketed() -> None:
 )
 def test_the_port_is_the_one_named_http_or_else_the_only_one(ports: Any, port: int) -> None:
     assert found(piece(ports, end("10.0.0.1"))) == {f"http://10.0.0.1:{port}"}
+
+
+def test_exporters_may_be_found_that_speak_tls() -> None:
+    slices = {("ns", "s"): piece(HTTP, end("10.0.0.1"), end("fd00::1"))}
+    assert set(endpoints(slices, "https")) == {"https://10.0.0.1:9400", "https://[fd00::1]:9400"}
 
 
 def test_slices_without_endpoints_have_no_targets() -> None:

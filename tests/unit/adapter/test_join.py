@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from adapter.allocation import Allocation
 from adapter.join import Join
 from adapter.outcome import Absence, Outcome, Rule
-from slicewatch.catalog import CATALOG
+from adapter.query import SERVED
 from slicewatch.kube.objects import Pod
 from slicewatch.wire.layout import Layout, Tenant
 from slicewatch.wire.snapshot import Column, Snapshot
 from testbed import fleet
 
-UTILIZATION = CATALOG["gpu_utilization"]
-MEMORY = CATALOG["gpu_memory_used_bytes"]
-POWER = CATALOG["gpu_power_usage_watts"]
+UTILIZATION = SERVED["gpu_utilization"]
+MEMORY = SERVED["gpu_memory_used_bytes"]
+POWER = SERVED["gpu_power_usage_watts"]
 BUSY = "gpu_tenant_busy_ratio"
 
 
@@ -54,7 +54,7 @@ def shared(
 
 
 def value(join: Join, name: str, metric: str = "gpu_utilization") -> float | None:
-    return join.pod(("ml", name), CATALOG[metric]).value
+    return join.pod(("ml", name), SERVED[metric]).value
 
 
 def rule(outcome: Outcome) -> Rule | None:
@@ -217,7 +217,7 @@ def test_what_no_device_can_read_is_absent_with_the_value_as_the_reason(
     tenants = {BUSY: [0.1] * len(pods), "gpu_tenant_memory_used_bytes": [5.0] * len(pods)}
     snapshot = fleet.snapshot(layout, {metric: [value]}, tenant_values=tenants, shares="processes")
     join = joined(layout, [other(n) for n in pods], snapshot)
-    for outcome in (join.pod(("ml", "a"), CATALOG[metric]), join.node(CATALOG[metric])):
+    for outcome in (join.pod(("ml", "a"), SERVED[metric]), join.node(SERVED[metric])):
         assert outcome.value is None
         assert outcome.absence is Absence.IMPOSSIBLE
         assert f"{value:g}" in outcome.detail
@@ -305,7 +305,7 @@ def test_a_tenant_whose_pod_is_unknown_is_a_stranger_and_gets_nothing() -> None:
     join = joined(layout, [web("b")])
     assert join.pod(("ml", "ghost"), UTILIZATION).absence is Absence.NO_DEVICE
     assert rule(join.pod(("ml", "b"), UTILIZATION)) is Rule.SHARES_UNKNOWN
-    assert join.namespace("ml", MEMORY)[0].absence is None
+    assert join.namespace("ml", MEMORY).absence is None
 
 
 def test_without_tenants_pods_have_no_values() -> None:

@@ -6,18 +6,17 @@ from typing import Any
 import pytest
 
 from adapter.allocation import Allocation
-from adapter.join import Join, combine, labels_of
+from adapter.join import Join, labels_of
 from adapter.outcome import Absence
-from slicewatch.catalog import CATALOG
-from slicewatch.catalog.model import Combine
+from adapter.query import SERVED
 from slicewatch.kube.objects import Pod
 from slicewatch.wire.layout import Layout
 from slicewatch.wire.snapshot import Snapshot
 from testbed import fleet
 
-UTILIZATION = CATALOG["gpu_utilization"]
-MEMORY = CATALOG["gpu_memory_used_bytes"]
-POWER = CATALOG["gpu_power_usage_watts"]
+UTILIZATION = SERVED["gpu_utilization"]
+MEMORY = SERVED["gpu_memory_used_bytes"]
+POWER = SERVED["gpu_power_usage_watts"]
 
 
 def pod(name: str, **about: Any) -> Pod:
@@ -65,10 +64,9 @@ def test_a_namespace_counts_the_devices_of_its_pods_once() -> None:
     )
     pods = [pod("a"), pod("b"), pod("c"), pod("x", namespace="other")]
     join = joined(layout, pods, snapshot)
-    memory = combine(join.namespace("ml", MEMORY), Combine.SUM)
-    assert memory.value == fleet.READINGS["gpu_memory_used_bytes"] + 3.0
-    assert [p.device.gpu for p in join.namespace("ml", UTILIZATION)] == [0, 1]
-    assert [p.value for p in join.namespace("other", MEMORY)] == [4.0]
+    assert join.namespace("ml", MEMORY).value == fleet.READINGS["gpu_memory_used_bytes"] + 3.0
+    assert [p.device.gpu for p in join.namespace("ml", UTILIZATION).parts] == [0, 1]
+    assert join.namespace("other", MEMORY).value == 4.0
 
 
 def test_a_metric_selector_chooses_among_the_devices() -> None:

@@ -113,6 +113,23 @@ def test_a_selector_is_echoed_as_an_object(text: str, echo: dict[str, object] | 
     assert parse(text).echo() == echo
 
 
+def test_two_values_of_one_label_are_both_echoed() -> None:
+    assert parse("a=1,a=2").echo() == {
+        "matchLabels": {"a": "2"},
+        "matchExpressions": [{"key": "a", "operator": "In", "values": ["1"]}],
+    }
+
+
+def test_reserved_keys_are_echoed_and_never_matched() -> None:
+    whole = parse("a=1,!b,c=2")
+    rest = whole.without({"b", "c", "z"})
+    assert rest.matches({"a": "1", "b": ""})
+    assert rest.equalities == (("a", "1"),)
+    assert rest.echo() == whole.echo()
+    assert rest.text == whole.text
+    assert rest != whole
+
+
 def test_a_comparison_of_numbers_cannot_be_echoed() -> None:
     with pytest.raises(SelectorError, match="use = or in"):
         parse("x>5").echo()

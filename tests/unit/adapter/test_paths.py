@@ -1,5 +1,7 @@
 """Which object and metric a URL is about."""
 
+from urllib.parse import quote
+
 import pytest
 
 from adapter.api import request
@@ -26,6 +28,9 @@ EXTERNAL = "/apis/external.metrics.k8s.io/v1beta1"
         ("/namespaces/ml/services/s/m", "ml", None, "s"),
         ("/namespaces/ml/deployments.apps/d/m", "ml", None, "d"),
         ("/persistentvolumes/p/m", "", None, "p"),
+        ("/namespaces/ml/persistentvolumes/p/m", "ml", None, "p"),
+        ("/namespaces/*/metrics/m", "", Kind.NAMESPACE, "*"),
+        ("/namespaces/ml/pods/status/m", "ml", Kind.POD, "status"),
     ],
 )
 def test_a_metric_path_names_an_object(
@@ -46,6 +51,9 @@ def test_a_metric_path_names_an_object(
         (EXTERNAL, DiscoveryPath(group="external.metrics.k8s.io", version="v1beta1")),
         (f"{EXTERNAL}/namespaces/ml/q", ExternalPath(namespace="ml", metric="q")),
         (f"{EXTERNAL}/namespaces/ml/a%7Cb", ExternalPath(namespace="ml", metric="a|b")),
+        (f"{EXTERNAL}/namespaces/ml/a|b", ExternalPath(namespace="ml", metric="a|b")),
+        (f"{EXTERNAL}/namespaces/ml/v:q", ExternalPath(namespace="ml", metric="v:q")),
+        (f"{EXTERNAL}/namespaces/ml/status", ExternalPath(namespace="ml", metric="status")),
     ],
 )
 def test_other_paths_are_recognized(path: str, expected: object) -> None:
@@ -69,6 +77,13 @@ def test_other_paths_are_recognized(path: str, expected: object) -> None:
         (f"{CUSTOM}/namespaces//pods/a/m", 404),
         (f"{CUSTOM}/namespaces/ns/pods/a%2Fb/m", 404),
         (f"{CUSTOM}/namespaces/default/pods", 400),
+        (f"{CUSTOM}/namespaces/*/pods/*/m", 400),
+        (f"{CUSTOM}/namespaces/%2A/services/s/m", 400),
+        (f"{CUSTOM}/foo", 404),
+        (f"{CUSTOM}/m/n/o/p", 404),
+        ("/apis/Custom.Metrics.k8s.io", 404),
+        ("/api/v1/pods", 404),
+        ("/metrics", 404),
         (f"{EXTERNAL}/metric", 404),
         (f"{EXTERNAL}/namespaces/foo", 404),
         (f"{EXTERNAL}/namespaces/foo/a/b", 404),
@@ -121,6 +136,58 @@ def test_a_malformed_parameter_is_a_bad_request_that_names_it(query: str) -> Non
         request.parse(f"{PODS}/a/m?{query}")
     assert caught.value.code == 400
     assert query.partition("=")[0] in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "metric", ["vllm:num_requests_waiting", "a|b", "status", "finalize", "é", "a b", "*"]
+)
+def test_a_metric_may_have_any_name_that_a_path_can_hold(metric: str) -> None:
+    for text in (quote(metric, safe=""), quote(metric, safe=":|*")):
+        found = parse(f"{CUSTOM}/namespaces/ml/pods/*/{text}")
+        assert isinstance(found, MetricPath)
+        assert found.metric == metric
+
+
+# The paths by which custom-metrics-apiserver tests its own installer.
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        (f"{CUSTOM}/nodes/foo", False),
+        (f"{CUSTOM}/namespaces/ns/pods/bar", False),
+        (f"{CUSTOM}/blah", False),
+        (f"{CUSTOM}/namespaces/ns/metrics", False),
+        (f"{CUSTOM}/nodes/foo/bar", True),
+        (f"{CUSTOM}/nodes/*/bar", True),
+        (f"{CUSTOM}/namespaces/ns/pods/foo/bar", True),
+        (f"{CUSTOM}/namespaces/ns/pods/*/bar", True),
+        (f"{CUSTOM}/namespaces/ns/metrics/bar", True),
+        (f"{CUSTOM}/persistentvolumes/foo/bar", True),
+        (f"{CUSTOM}/namespaces/ns/services/foo/bar", True),
+        (f"{EXTERNAL}/metric", False),
+        (f"{EXTERNAL}/namespaces/foo", False),
+        (f"{EXTERNAL}/namespaces/foo/bar/baz", False),
+        (f"{EXTERNAL}/namespaces/foo/bar", True),
+    ],
+)
+def test_exactly_the_paths_of_the_protocol_are_about_a_metric(path: str, found: bool) -> None:
+    if found:
+        assert isinstance(parse(path), MetricPath | ExternalPath)
+        return
+    with pytest.raises(Refusal) as caught:
+        parse(path)
+    assert caught.value.code in {400, 404}
+
+
+@pytest.mark.parametrize("parameter", ["labelSelector", "metricLabelSelector"])
+def test_a_comparison_cannot_select_series(parameter: str) -> None:
+    metric = f"{EXTERNAL}/namespaces/ml/q" if parameter == "labelSelector" else f"{PODS}/*/m"
+    with pytest.raises(Refusal, match="> and < cannot select metrics; use = or in") as caught:
+        request.parse(f"{metric}?{parameter}=x%3E5")
+    assert (caught.value.code, caught.value.field) == (400, parameter)
+
+
+def test_a_comparison_can_select_pods() -> None:
+    assert request.parse(f"{PODS}/*/m?labelSelector=x%3E5").objects.matches({"x": "6"})
 
 
 def test_a_field_selector_may_repeat_the_name() -> None:

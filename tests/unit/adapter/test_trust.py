@@ -1,15 +1,19 @@
 """How trust and our own certificate are renewed without a restart, whatever is in the files."""
 
+import datetime
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 from structlog.testing import capture_logs
 
 from adapter.api.authentication import FrontProxy, Gate
 from adapter.api.certificate import ServingCertificate, self_signed
 from adapter.settings import AdapterSettings
-from adapter.trust import Trust
+from adapter.trust import Refused, Trust
 from slicewatch.kube.objects import ConfigMap, Metadata
+from slicewatch.service import certificates
+from slicewatch.service.server import Address, serving
 from testbed.cluster.pki import FRONT_PROXY_AUTHORITY, Pki
 from testbed.front_proxy import ApiPort
 
@@ -148,3 +152,61 @@ def test_faulty_authorities_do_not_hold_up_a_new_serving_certificate(tmp_path: P
     with capture_logs() as logged:
         trust.read_files()
     assert [entry["log_level"] for entry in logged] == ["info"]
+
+
+async def test_a_rotated_authority_that_nobody_published_is_counted_and_explained_once(
+    tmp_path: Path,
+) -> None:
+    """prometheus-adapter #591: after a rotation there was nothing but TLS errors at the client."""
+    port = ApiPort(tmp_path / "pki")
+    trust = Trust(port.gate, AdapterSettings())
+    trust.published(None, published(port.pki))
+    rotated = Pki(tmp_path / "rotated")
+    new = rotated.issue("front-proxy-client", ca=FRONT_PROXY_AUTHORITY)
+    refused: list[Exception] = []
+
+    def refuse(error: Exception) -> None:
+        refused.append(error)
+        trust.refuse(error)
+
+    app = port.api.app()
+    with capture_logs() as logged:
+        async with serving(app, Address("127.0.0.1", 0), port.gate.context, failed=refuse) as at:
+            port.url = f"https://{at}"
+            for shown in (new, new, None, port.front_proxy()):
+                await port.status(shown, PATH)
+    assert trust.refused.keys() == {Refused.UNTRUSTED, Refused.NO_CERTIFICATE}
+    assert trust.refused[Refused.UNTRUSTED] == 2 * trust.refused[Refused.NO_CERTIFICATE]
+    (entry,) = [e for e in logged if e["event"] == "client certificate refused"]
+    assert "--requestheader-client-ca-file" in entry["hint"]
+    assert len(refused) == trust.refused.total()
+
+
+def test_until_when_certificates_are_valid_is_known_without_a_library(tmp_path: Path) -> None:
+    pki = Pki(tmp_path)
+    own = pki.issue("adapter", sans=["localhost"], client=False)
+    gate = Gate(ServingCertificate(own.certificate, own.key))
+    assert gate.ends_at().keys() == {"serving"}
+    gate.trust(FrontProxy(authorities=pki.front_proxy_ca.read_text()))
+    known = gate.ends_at()
+    for name, path in (("serving", own.certificate), ("front-proxy-ca", pki.front_proxy_ca)):
+        made = x509.load_pem_x509_certificate(path.read_bytes())
+        assert known[name] == made.not_valid_after_utc.timestamp()
+
+
+@pytest.mark.parametrize("year", [1999, 2049, 2050, 2099])
+def test_the_end_of_a_certificate_is_read_in_both_forms_of_time(tmp_path: Path, year: int) -> None:
+    end = datetime.datetime(year, 12, 31, 23, 59, 58, tzinfo=datetime.UTC)
+    hour = datetime.timedelta(hours=1)
+    made = certificates.issue("a", lifetime=hour, at=end - hour)
+    found = ServingCertificate(tmp_path / "a.crt", tmp_path / "a.key")
+    found.write(b"# made by hand\n" + made.certificate_pem * 2, made.key_pem)
+    assert found.ends_at() == end.timestamp()
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", "-----BEGIN CERTIFICATE-----\nMAA=\n"])
+def test_the_end_of_what_is_no_certificate_is_unknown(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "a.crt"
+    path.write_text(text + ("-----END CERTIFICATE-----\n" if "BEGIN" in text else ""))
+    assert ServingCertificate(path, path).ends_at() is None
+    assert ServingCertificate(tmp_path / "b.crt", path).ends_at() is None

@@ -1,7 +1,9 @@
 """Servers: addresses, limits that Kubernetes needs, health endpoints."""
 
 import asyncio
+import datetime
 import socket
+import ssl
 
 import aiohttp
 import pytest
@@ -9,6 +11,7 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
+from slicewatch.service import certificates
 from slicewatch.service.server import Address, add_health, serving
 
 LOOPBACK = Address("127.0.0.1", 0)
@@ -146,6 +149,23 @@ async def test_a_connection_is_kept_for_the_next_request(client):
         await writer.wait_closed()
 
 
+async def test_an_idle_connection_is_kept_longer_than_go_keeps_it_and_not_for_ever(monkeypatch):
+    """custom-metrics-apiserver's clients are Go's, which reuse what was idle for up to 90 s."""
+    loop = asyncio.get_running_loop()
+    passed, time = 0.0, loop.time
+    monkeypatch.setattr(loop, "time", lambda: time() + passed)
+    async with serving(application(), LOOPBACK) as address:
+        reader, writer = await asyncio.open_connection(address.host, address.port)
+        for seconds in (0.0, 100.0, 210.0):
+            passed = seconds
+            await asyncio.sleep(0.01)
+            writer.write(b"GET /livez HTTP/1.1\r\nHost: here\r\n\r\n")
+            assert (await reader.readuntil(b"ok\n")).startswith(b"HTTP/1.1 200")
+        passed = 400.0
+        assert await reader.read() == b""
+        writer.close()
+
+
 async def test_a_request_that_hangs_does_not_keep_the_server_from_stopping():
     app = web.Application()
     arrived = asyncio.Event()
@@ -200,3 +220,31 @@ async def test_all_checks_are_listed_on_demand(client):
             200,
             "[+]driver ok\n[+]tenants ok\n",
         )
+
+
+async def test_a_check_can_be_left_out(client):
+    checks = {"driver": lambda: "NVML is not loaded", "tenants": lambda: None}
+    async with serving(application(checks), LOOPBACK) as address:
+        assert await read(client, address, "/readyz?exclude=driver") == (200, "ok\n")
+        assert await read(client, address, "/readyz?exclude=driver&exclude=fan&verbose") == (
+            200,
+            "[+]tenants ok\nno check fan to exclude\n",
+        )
+
+
+async def test_handshakes_that_fail_are_told(tmp_path):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    made = certificates.issue("a", lifetime=datetime.timedelta(days=1), server_names=["localhost"])
+    (tmp_path / "a.crt").write_bytes(made.certificate_pem)
+    (tmp_path / "a.key").write_bytes(made.key_pem)
+    context.load_cert_chain(tmp_path / "a.crt", tmp_path / "a.key")
+    told = []
+    async with serving(application(), LOOPBACK, context, failed=told.append) as address:
+        reader, writer = await asyncio.open_connection(address.host, address.port)
+        writer.write(b"GET / HTTP/1.1\r\n\r\n")
+        await reader.read()
+        writer.close()
+        async with asyncio.timeout(10):
+            while not told:  # noqa: ASYNC110 - polls what has no event, with a deadline
+                await asyncio.sleep(0.01)
+    assert isinstance(told[0], ssl.SSLError)
