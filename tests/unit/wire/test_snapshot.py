@@ -69,7 +69,6 @@ def frames(draw):
         ages=draw(st.lists(durations, min_size=rows, max_size=rows)),
         values=draw(columns(rows)),
         means=draw(columns(rows)),
-        peaks=draw(columns(rows)),
         tenant_values=draw(columns(len(tenants))),
         tenants_age=draw(durations),
     )
@@ -172,7 +171,6 @@ MISFITS = {
     "ages": changed(SNAPSHOT, ages=[0.1, 0.1, 0.1]),
     "a value": changed(SNAPSHOT, values={"gpu_up": [1.0]}),
     "a mean": changed(SNAPSHOT, means={"gpu_up": []}),
-    "a peak": changed(SNAPSHOT, peaks={"gpu_up": [1.0] * 3}),
     "a value beside a sound mean": changed(
         SNAPSHOT, values={"gpu_up": [1.0]}, means={"gpu_up": [1.0, 1.0]}
     ),
