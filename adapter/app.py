@@ -168,7 +168,7 @@ class Adapter:
         issuance = Issuance(
             kube,
             secret=settings.authority_secret,
-            namespace=own_namespace(),
+            namespace=self.service.namespace,
             names=(*names_of(self.service), *settings.tls_names),
             place=own,
             replaced=self._trust.read_files,

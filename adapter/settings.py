@@ -90,7 +90,7 @@ class AdapterSettings:
     )
     authority_secret: str = setting(
         "slicewatch-adapter-authority",
-        help="Secret in our namespace in which all replicas keep the authority that signs the "
+        help="Secret in the namespace of our Service in which all replicas keep the authority that signs the "
         "certificates that they make; it is put into the caBundle of our APIServices. Empty: "
         "certificates are self-signed, and the APIServices have to say insecureSkipTLSVerify.",
     )
