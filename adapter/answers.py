@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from adapter.api.paths import ALL
 from adapter.api.status import Reason, Refusal
@@ -17,6 +17,9 @@ from adapter.view import View
 # A warning names no more objects than this.
 MOST_NAMED = 5
 
+# An object's name, why it has no fresh value, and details.
+Lacking = tuple[str, Absence, str]
+
 
 def answer(view: View, query: Query) -> Answer:
     """Return the list of fresh values.
@@ -28,18 +31,30 @@ def answer(view: View, query: Query) -> Answer:
     as_of = (view.revision, view.pods.revision)
     found = find(view, query)
     fresh = [one for one in found if one.expires_at > now]
+    lacking = _lacking(view, found, now) if len(fresh) < len(found) else []
     if found and not fresh:
-        return _none(view, query, found, now)
+        return _none(query, lacking)
     return Answer(
         body=metric_list(query.path.version, [one.item for one in fresh]),
         expires_at=min((one.expires_at for one in fresh), default=math.inf),
-        warning=_warning(view, query, found, now) if len(fresh) < len(found) else "",
+        warning=_warning(query, len(found), lacking),
         read_at=min((one.read_at for one in fresh), default=math.nan),
         holds=lambda: as_of == (view.revision, view.pods.revision),
     )
 
 
-def _none(view: View, query: Query, found: Sequence[Found], now: float) -> Answer:
+def _lacking(view: View, found: Iterable[Found], now: float) -> list[Lacking]:
+    """Return the objects without a fresh value, each with the reason and details; count them."""
+    lacking = [
+        (one.name, *missing)
+        for one in found
+        if (missing := one.missing(now, view.max_age_seconds)) is not None
+    ]
+    view.dropped.update(why for _, why, _ in lacking)
+    return lacking
+
+
+def _none(query: Query, lacking: Iterable[Lacking]) -> Answer:
     """Answer a query for which no object has a fresh value.
 
     Raises:
@@ -47,11 +62,9 @@ def _none(view: View, query: Query, found: Sequence[Found], now: float) -> Answe
     """
     kinds: Counter[Absence] = Counter()
     examples: dict[Absence, str] = {}
-    for one in found:
-        if missing := one.missing(now, view.max_age_seconds):
-            why, detail = missing
-            kinds[why] += 1
-            examples.setdefault(why, f"{one.name}: {detail}" if detail else one.name)
+    for name, why, detail in lacking:
+        kinds[why] += 1
+        examples.setdefault(why, f"{name}: {detail}" if detail else name)
     passing = any(why.passing for why in kinds)
     if Absence.NOT_SELECTED in kinds and not passing:
         return Answer(body=metric_list(query.path.version, ()))
@@ -70,16 +83,10 @@ def _causes(query: Query, kinds: Counter[Absence], examples: Mapping[Absence, st
     return f"{kinds.total()} {query.kind} match, none has a fresh value: {causes}"
 
 
-def _warning(view: View, query: Query, found: Sequence[Found], now: float) -> str:
+def _warning(query: Query, objects: int, lacking: Iterable[Lacking]) -> str:
     """Name the objects whose values are missing for a reason that may pass, and these reasons."""
-    lacking: dict[str, Absence] = {}
-    for one in found:
-        missing = one.missing(now, view.max_age_seconds)
-        if missing and missing[0].passing:
-            lacking[one.name] = missing[0]
-    if not lacking:
+    passing = [f"{name}, since {why}" for name, why, _ in lacking if why.passing]
+    if not passing:
         return ""
-    shown = [f"{name}, since {why}" for name, why in list(lacking.items())[:MOST_NAMED]]
-    more = "; ..." if len(lacking) > MOST_NAMED else ""
-    named = "; ".join(shown) + more
-    return f'299 - "{len(lacking)} of {len(found)} {query.kind} have no fresh value: {named}"'
+    named = "; ".join(passing[:MOST_NAMED]) + ("; ..." if len(passing) > MOST_NAMED else "")
+    return f'299 - "{len(passing)} of {objects} {query.kind} have no fresh value: {named}"'

@@ -16,7 +16,7 @@ from adapter.cluster.page import ClusterPage
 from adapter.cluster.pods import Pods
 from adapter.configured import Configured
 from adapter.direct import Direct
-from adapter.observation import ReloadMetrics, SecurityMetrics
+from adapter.observation import DropMetrics, ReloadMetrics, SecurityMetrics
 from adapter.offering import Offering
 from adapter.plain import PlainPort
 from adapter.readiness import Readiness
@@ -116,8 +116,13 @@ class Adapter:
         security = SecurityMetrics(
             self._metrics, gate=self.gate, trust=self._trust, registration=self._registration
         )
+        dropped = DropMetrics(self._metrics, self._view.dropped)
         plain = PlainPort(
-            self._metrics, self._page, self.exporters, self.pods_cache, [security.observe]
+            self._metrics,
+            self._page,
+            self.exporters,
+            self.pods_cache,
+            [security.observe, dropped.observe],
         )
         async with (
             serving(plain.app(self.readiness), self._settings.plain_listen) as plain_at,

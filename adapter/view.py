@@ -1,6 +1,7 @@
 """What is known now: the pods, and each node's latest reading, joined when first needed."""
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +10,7 @@ from adapter.allocation import Allocation
 from adapter.cluster.pods import Pods
 from adapter.history import History
 from adapter.join import Join
+from adapter.outcome import Absence
 from adapter.sources.source import Reading, SnapshotSource, Target
 from slicewatch.wire.layout import Layout
 
@@ -50,6 +52,7 @@ class View:
     Attributes:
         max_age_seconds: readings older than this are not served.
         revision: counts readings; together with that of the pods, it dates an answer.
+        dropped: how many objects were left out of answers, by the reason.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class View:
         self.monotonic = monotonic
         self.wall = wall
         self.revision = 0
+        self.dropped: Counter[Absence] = Counter()
         self._views: dict[str, NodeView] = {}
         self._histories: dict[str, History] = {}
         source.listen(self._arrived)

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from adapter.outcome import Absence
 from slicewatch.wire.snapshot import encode
 from testbed import fleet
 from testbed.front_proxy import ROOT, WEB, Asker
@@ -33,6 +34,7 @@ async def test_pods_without_a_gpu_are_not_found_and_the_cause_is_counted(ask: As
     )
     message = await ask.refusal(WEB.replace("web", "cpu"), 404)
     assert "2 pods match, none has a fresh value: 2 since it holds no GPU" in message
+    assert ask.port.view.dropped == {Absence.NO_DEVICE: 2}
 
 
 async def test_pods_whose_gpu_is_not_theirs_by_the_exporter_are_unavailable(ask: Asker) -> None:
