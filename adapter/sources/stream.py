@@ -110,7 +110,8 @@ class ExporterStream:
                 await self._check(answer)
                 await self._read(answer.content)
         except _FAILURES as error:
-            reason = str(error) or f"no line for {SILENCE_SECONDS:g} s"
+            silent = isinstance(error, TimeoutError)
+            reason = f"no line for {SILENCE_SECONDS:g} s" if silent else str(error)
             raise StreamError(f"{self.target}: {reason}", _fault(error)) from error
         except UnknownLayoutError as error:
             raise StreamError(f"{self.target}: {error}", StreamFault.LAYOUT) from error

@@ -3,13 +3,16 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from adapter.registration import api_services
 from exporter.tenants.fake import FakeKubelet
 from exporter.tenants.protocol import Allocation, Offer
 from simulator import identity
 from simulator.fleet import Fleet
 from simulator.scenario import Pod, Workload
 from slicewatch.kube.fake import FakeKube
-from slicewatch.kube.objects import POD
+from slicewatch.kube.objects import API_SERVICE, POD
+
+ADAPTER_NAMESPACE = "slicewatch"
 
 
 def kubelet(fleet: Fleet, node: str, folder: Path) -> FakeKubelet:
@@ -44,6 +47,13 @@ async def api_server(fleet: Fleet) -> FakeKube:
             body = _body(fleet.scenario.seed, workload, pod, requests)
             await kube.create(POD, body, workload.namespace)
     return kube
+
+
+async def register(kube: FakeKube, service: str) -> None:
+    """Let the metrics APIs be those of a Service, as an installation does."""
+    where = {"namespace": ADAPTER_NAMESPACE, "name": service}
+    for name in api_services(external=True):
+        await kube.create(API_SERVICE, {"metadata": {"name": name}, "spec": {"service": where}})
 
 
 def _body(

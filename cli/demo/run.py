@@ -85,7 +85,9 @@ async def _show(
         requestheader_client_ca_file=str(proxy.authority),
         requestheader_allowed_names=(certificates.NAME,),
         cert_dir=str(folder / "serving"),
+        service_namespace=cluster.ADAPTER_NAMESPACE,
     )
+    await cluster.register(kube, settings.service_name)
 
     def started(where: Listening) -> None:
         print(
