@@ -1,4 +1,4 @@
-"""The page of public fault reports and the tests agree: who is named is there, both ways."""
+"""The pages of public fault reports and the tests agree: who is named is there, both ways."""
 
 import ast
 import re
@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "reference" / "fault-reports.md").read_text(encoding="utf-8")
+PAGES = ("fault-reports.md", "adapter-fault-reports.md")
+PAGE = "\n".join(
+    (ROOT / "docs" / "reference" / name).read_text(encoding="utf-8") for name in PAGES
+)
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
 # As "dcgm-exporter #201, #222 and #307", or "nvtop PR #91".
 REPORTS = re.compile(

@@ -170,7 +170,7 @@ async def test_a_faulty_rule_is_left_out_and_named_and_its_neighbours_answer(ser
 
 
 async def test_a_configured_metric_is_listed_whether_or_not_it_has_values(serve, prometheus):
-    """prometheus-adapter #221 and #46: nothing is fetched to know what is configured."""
+    """prometheus-adapter #221: nothing is fetched to know what is configured."""
     async with serve(POD_RULE, QUEUE_RULE) as served:
         await served.rules.refresh()
         listed = await served.ask("/apis/custom.metrics.k8s.io/v1beta2")
