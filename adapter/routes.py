@@ -7,7 +7,7 @@ memory, so nothing of it waits; only a provider that has a backend may.
 import math
 import time
 from collections.abc import Callable
-from http import HTTPMethod
+from http import HTTPMethod, HTTPStatus
 from typing import Final
 
 import msgspec
@@ -64,6 +64,9 @@ class MetricsApi:
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Answer a request, or refuse it with a Status."""
+        connection = request.get_extra_info("ssl_object")
+        if self._gate.distrusts(connection):
+            return _unanswered(request)
         began = time.perf_counter()
         try:
             response = await self._respond(request)
@@ -73,14 +76,14 @@ class MetricsApi:
             log.exception("request failed", path=request.raw_path)
             failure = Refusal(Reason.InternalError, "the adapter failed; see its log")
             response = _refused(failure, None)
-        if self._gate.outdated(request.get_extra_info("ssl_object")):
+        if self._gate.outdated(connection):
             response.force_close()  # The next connection has to present a certificate again.
         elapsed = time.perf_counter() - began
         self._seconds.labels(_api(request.raw_path), str(response.status)).observe(elapsed)
         return response
 
     async def _respond(self, request: web.Request) -> web.Response:
-        self._gate.check(request.get_extra_info("peercert"), request.get_extra_info("ssl_object"))
+        self._gate.check(request.get_extra_info("peercert"))
         wanted = parse(request.raw_path)
         _check_form(request, wanted)
         given = await self._given(request.raw_path, wanted)
@@ -139,6 +142,16 @@ class MetricsApi:
         """Refuse what is asked of objects before all pods are known; 404s come first."""
         if fault := self._readiness.pods_listed():
             raise Refusal(Reason.ServiceUnavailable, fault)
+
+
+def _unanswered(request: web.Request) -> web.Response:
+    """Break the connection off without a word.
+
+    kube-apiserver then asks again on a new connection, where a refusal would go to its client.
+    """
+    if request.transport is not None:
+        request.transport.abort()
+    return web.Response(status=HTTPStatus.UNAUTHORIZED)  # for aiohttp, which wants one
 
 
 def _refused(refusal: Refusal, subject: Subject | None) -> web.Response:

@@ -110,14 +110,11 @@ class Gate:
         self.proxy, self._stamp = proxy, stamp
         return True
 
-    def check(
-        self, certificate: Mapping[str, Any] | None, connection: ssl.SSLObject | None
-    ) -> None:
+    def check(self, certificate: Mapping[str, Any] | None) -> None:
         """Admit a request whose connection carries this certificate, as decoded by ``ssl``.
 
         Raises:
-            Refusal: 401; the certificate is not the front proxy's, or was verified by authorities
-                that have been replaced since.
+            Refusal: 401; the certificate is not the front proxy's.
         """
         proxy = self.proxy
         names = _common_names(certificate or {})
@@ -125,17 +122,21 @@ class Gate:
             raise Refusal(
                 Reason.Unauthorized, "no client certificate: ask through the Kubernetes API server"
             )
-        context = None if connection is None else connection.context
-        if isinstance(context, _Context) and context.authorities != proxy.authorities:
-            raise Refusal(
-                Reason.Unauthorized, "the front proxy's authority has changed: connect again"
-            )
         if proxy.allowed_names and not any(name in proxy.allowed_names for name in names):
             raise Refusal(
                 Reason.Unauthorized,
                 f"the client certificate is for {names[0]!r}, not for a front proxy "
                 f"({', '.join(proxy.allowed_names)}): ask through the Kubernetes API server",
             )
+
+    def distrusts(self, connection: ssl.SSLObject | None) -> bool:
+        """Tell whether authorities that have been replaced since verified the connection."""
+        context = None if connection is None else connection.context
+        return (
+            isinstance(context, _Context)
+            and self.proxy is not None
+            and context.authorities != self.proxy.authorities
+        )
 
     def outdated(self, connection: ssl.SSLObject | None) -> bool:
         """Tell whether a connection has to end: we do, or trust has changed since it was made."""

@@ -49,9 +49,9 @@ class Reading:
 class Chain:
     """The running chain. A context manager; ends with its cluster."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, *, scenario: str = SCENARIO) -> None:
         self.cluster = cluster
-        self.fleet = Fleet.load(SCENARIO, clock=RealTimeClock())
+        self.fleet = Fleet.load(scenario, clock=RealTimeClock())
         self.node = self.fleet.nodes[0]
         self.demand = SharedDemand(self.node, self.gpus_of_running_pods)
         self._undo = ExitStack()
@@ -76,6 +76,14 @@ class Chain:
         self._undo.close()
 
     def _start(self, undo: ExitStack) -> None:
+        self._start_exporter(undo)
+        self._start_adapter(undo)
+        for group, version, _ in manifests.API_VERSIONS:
+            self._await_available(f"{version}.{group}")
+        self.demand.start()
+        undo.callback(self.demand.close)
+
+    def _start_exporter(self, undo: ExitStack) -> None:
         cluster, state = self.cluster, self.cluster.folder / "nvml-state"
         undo.enter_context(DriverFeed(self.node, state))
         cluster.apply([manifests.namespace(n) for n in (manifests.NAMESPACE, manifests.WORKLOADS)])
@@ -83,14 +91,13 @@ class Chain:
         undo.callback(plugin.end)
         self.exporter = self._process("exporter", self._exporter_flags(), build.environment(state))
         undo.callback(self.exporter.end)
+
+    def _start_adapter(self, undo: ExitStack) -> None:
+        cluster = self.cluster
         cluster.apply(manifests.rights())
         self.adapter = self._process("adapter", self._adapter_flags(), {})
         undo.callback(self.adapter.end)
         cluster.apply(manifests.registration(cluster.node_address, ADAPTER_PORT, cluster.pki.ca))
-        for group, version, _ in manifests.API_VERSIONS:
-            self._await_available(f"{version}.{group}")
-        self.demand.start()
-        undo.callback(self.demand.close)
 
     def _process(self, name: str, flags: list[str], env: dict[str, str]) -> NodeProcess:
         return self.cluster.popen([sys.executable, "-m", "cli", name, *flags], log=name, env=env)
@@ -116,13 +123,16 @@ class Chain:
 
     def _await_available(self, api: str) -> None:
         def available() -> bool:
-            self.adapter.require_alive()
+            self._require_adapter()
             conditions = (
                 self.cluster.get("apiservice", api).get("status", {}).get("conditions", [])
             )
             return any(c["type"] == "Available" and c["status"] == "True" for c in conditions)
 
         self.cluster.until(available, what=f"{api} to be available", log="adapter")
+
+    def _require_adapter(self) -> None:
+        self.adapter.require_alive()
 
     def gpus_of_running_pods(self) -> dict[str, str]:
         """Return the GPU's uuid of every pod that runs, by the kubelet and the API server."""

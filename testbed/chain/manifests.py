@@ -74,14 +74,23 @@ def _api(group: str, version: str, priority: int, authority: Path) -> Manifest:
 
 
 def rights() -> list[Manifest]:
-    """Return what the adapter may do: read pods and find exporters and the front proxy's CA."""
+    """Return what the adapter may do: read what the cluster has, find exporters and the proxy's CA."""
     subject = {"kind": "User", "name": ADAPTER_USER, "apiGroup": "rbac.authorization.k8s.io"}
     role = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRole",
         "metadata": {"name": SERVICE},
         "rules": [
-            {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]},
+            {
+                "apiGroups": [""],
+                "resources": ["pods", "nodes", "resourcequotas"],
+                "verbs": ["get", "list", "watch"],
+            },
+            {
+                "apiGroups": ["scheduling.k8s.io"],
+                "resources": ["priorityclasses"],
+                "verbs": ["list", "watch"],
+            },
             {
                 "apiGroups": ["discovery.k8s.io"],
                 "resources": ["endpointslices"],
