@@ -1,0 +1,204 @@
+"""The chain with the pools of many Deployments on devices of every kind, scaled as the users do.
+
+One simulated node has them all: whole GPUs, MIG instances, and time-sliced GPUs, a group of these
+for each question. Which replica of a group a pod gets is the kubelet's choice.
+"""
+
+import copy
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from testbed.chain import manifests, server
+from testbed.chain.chain import WINDOW_SECONDS, Chain
+from testbed.chain.manifests import Manifest
+from testbed.chain.traffic import MARK, PoolFeed
+from testbed.cluster import image
+from testbed.cluster.cluster import Cluster
+from testbed.cluster.processes import NodeProcess
+from testbed.driver import build
+from testbed.driver.feeder import DriverFeed
+
+MANIFEST: Final = Path(__file__).with_name("gpu-hpa.yaml")
+SLICES: Final = 4
+SHARED: Final = f"{manifests.GPU}.shared"
+MIG: Final = "nvidia.com/mig-1g.10gb"
+CROWD: Final = f"{SHARED}-crowd"
+OWN: Final = f"{SHARED}-own"
+BESIDE: Final = f"{SHARED}-beside"
+
+SCENARIO: Final = """
+nodes:
+  - name: node1
+    gpus:
+      - {model: H100-80GB, count: 12}
+      - {model: H100-80GB, mig: [1g.10gb, 1g.10gb, 1g.10gb, 1g.10gb, 1g.10gb, 1g.10gb, 1g.10gb]}
+"""
+# How many of the GPUs are whole, and how many are time-sliced, by resource.
+_WHOLE: Final = 5
+_SLICED: Final = {SHARED: 2, CROWD: 2, OWN: 2, BESIDE: 1}
+
+WORKLOAD_METRICS: Final = """
+workloadMetrics:
+  interval: 2s
+  metrics:
+    - {name: request_latency_ms, series: request_latency_ms, type: average, window: 6s, idle: zero}
+"""
+_TRAFFIC: Final = "/traffic"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """A Deployment, the resource that each of its pods takes one of, and its HPA if it has one.
+
+    Attributes:
+        name: under which its traffic is known.
+        least: fewest replicas, instead of the manifest's.
+        measured: whether its pods have a page; without one, the HPA has no latency to ask for.
+    """
+
+    name: str
+    resource: str
+    namespace: str
+    deployment: str = "inference-pool"
+    replicas: int = 2
+    least: int | None = None
+    measured: bool = True
+
+
+def autoscaler(pool: Pool, *, hastened: int) -> Manifest:
+    """Return the users' HPA for a pool, all its periods divided by a factor."""
+    made: Manifest = copy.deepcopy(yaml.safe_load(MANIFEST.read_text()))
+    spec = made["spec"]
+    made["metadata"] |= {"name": hpa_name(pool), "namespace": pool.namespace}
+    spec["scaleTargetRef"]["name"] = pool.deployment
+    spec["minReplicas"] = pool.least or spec["minReplicas"]
+    if not pool.measured:
+        spec["metrics"] = spec["metrics"][:1]
+    for rules in spec["behavior"].values():
+        rules["stabilizationWindowSeconds"] //= hastened
+        for policy in rules["policies"]:
+            policy["periodSeconds"] //= hastened
+    return made
+
+
+def hpa_name(pool: Pool) -> str:
+    """Return the manifest's name, for the Deployment that it names; another one's own."""
+    return pool.deployment.replace("inference-pool", "inference-hpa")
+
+
+class PoolChain(Chain):
+    """The running chain with its pools; they have no traffic until it is set."""
+
+    def __init__(self, cluster: Cluster, pools: Sequence[Pool]) -> None:
+        super().__init__(cluster, scenario=SCENARIO)
+        self.pools = pools
+        self._plugins: dict[str, NodeProcess] = {}
+        self._traffic_folder = cluster.folder / "traffic"
+
+    def _start(self, undo: ExitStack) -> None:
+        self._start_exporter(undo)
+        self._start_adapter(undo)
+        for group, version, _ in manifests.API_VERSIONS:
+            self._await_available(f"{version}.{group}")
+
+    def _start_exporter(self, undo: ExitStack) -> None:
+        cluster, state = self.cluster, self.cluster.folder / "nvml-state"
+        proc = Path(f"/proc/{cluster.init.pid}/root/proc")
+        driver = DriverFeed(self.node, state)
+        self.feed = PoolFeed(self.node, driver, proc, self._traffic_folder)
+        undo.enter_context(driver)
+        names = {manifests.NAMESPACE, *(pool.namespace for pool in self.pools)}
+        cluster.apply([manifests.namespace(name) for name in sorted(names)])
+        for resource in self.devices():
+            # Of the groups that are to be filled one by one, the first GPU.
+            self.offer(resource, gpus=1 if resource in {CROWD, OWN} else None)
+        self.exporter = self._process("exporter", self._exporter_flags(), build.environment(state))
+        undo.callback(self.exporter.end)
+
+    def _exporter_flags(self) -> list[str]:
+        # Without the processes of pods, nobody's part of a time-sliced GPU is known.
+        window = f"--contention-window-seconds={WINDOW_SECONDS}"
+        return [*super()._exporter_flags(), "--pid-namespace=any", window]
+
+    def _adapter_flags(self) -> list[str]:
+        rules = self.cluster.folder / "workload-metrics.yaml"
+        rules.write_text(WORKLOAD_METRICS)
+        return [*super()._adapter_flags(), f"--rules-files={rules}"]
+
+    def devices(self) -> dict[str, tuple[str, ...]]:
+        """Return the uuids of the devices behind each resource."""
+        *gpus, partitioned = self.node.gpus
+        uuids = iter([gpu.uuid for gpu in gpus])
+        found = {manifests.GPU: tuple(next(uuids) for _ in range(_WHOLE))}
+        found |= {name: tuple(next(uuids) for _ in range(n)) for name, n in _SLICED.items()}
+        return found | {MIG: tuple(device.uuid for device in partitioned.mig_devices)}
+
+    def offer(self, resource: str, *, gpus: int | None = None) -> None:
+        """Offer the first so many GPUs of a resource, or all; those that were offered stay."""
+        offered = self.devices()[resource][:gpus]
+        ids = list(offered)
+        if resource in _SLICED:
+            ids = [f"{uuid}::{replica}" for uuid in offered for replica in range(SLICES)]
+        if resource in self._plugins:
+            self._plugins[resource].end()
+        self._plugins[resource] = self.cluster.start_device_plugin(resource, ids)
+
+    def deploy(self, pools: Sequence[Pool]) -> None:
+        """Run the pods of pools, and return once they do."""
+        for pool in pools:
+            self.feed.tell(pool.name, pool.replicas)
+        self.cluster.apply([self._deployment(pool) for pool in pools])
+        for pool in pools:
+            self.cluster.kubectl(
+                "rollout", "status", f"deployment/{pool.deployment}", "--timeout=50s",
+                f"--namespace={pool.namespace}",
+            )  # fmt: skip
+
+    def _deployment(self, pool: Pool) -> Manifest:
+        made = manifests.deployment(pool.deployment, pool.replicas)
+        made["metadata"]["namespace"] = pool.namespace
+        template = made["spec"]["template"]
+        (container,) = template["spec"]["containers"]
+        container["resources"] = {"limits": {pool.resource: "1"}}
+        if not pool.measured:
+            container["args"] = [MARK, pool.name]
+            return made
+        container |= _server(pool)
+        template["metadata"]["annotations"] = {
+            "prometheus.io/scrape": "true",
+            "prometheus.io/port": str(server.PORT),
+        }
+        places = _places() | {_TRAFFIC: self._traffic_folder}
+        container["volumeMounts"] = [
+            {"name": f"v{n}", "mountPath": at, "readOnly": True} for n, at in enumerate(places)
+        ]
+        template["spec"]["volumes"] = [
+            {"name": f"v{n}", "hostPath": {"path": str(path)}}
+            for n, path in enumerate(places.values())
+        ]
+        return made
+
+
+def _server(pool: Pool) -> dict[str, Any]:
+    # Neither the environment nor installed packages are looked at, which makes it start at once.
+    interpreter = [str(Path(sys.executable).resolve()), "-I", "-S", server.__file__]
+    return {
+        "image": image.PAUSE,
+        "command": [*interpreter, f"{_TRAFFIC}/{pool.name}", MARK, pool.name],
+        "readinessProbe": {
+            "httpGet": {"path": server.PATH, "port": server.PORT},
+            "periodSeconds": 2,
+        },
+    }
+
+
+def _places() -> dict[str, Path]:
+    """Return the folders of this machine that the server's interpreter needs."""
+    folders = map(Path, ("/usr", "/lib", "/lib64", sys.base_prefix, server.__file__))
+    return {str(path): path for path in dict.fromkeys(folders) if path.exists()}
