@@ -20,6 +20,8 @@ GROUPS: Final = {CUSTOM: ("v1beta2", "v1beta1"), EXTERNAL: ("v1beta1",)}
 """Versions by group, the preferred one first."""
 
 ALL: Final = "*"
+# A long path is parsed again each time, so that what is kept stays small whoever asks.
+LONGEST_KEPT: Final = 1024
 
 
 class Kind(StrEnum):
@@ -91,13 +93,16 @@ class DiscoveryPath:
 Path = MetricPath | ExternalPath | DiscoveryPath
 
 
-@lru_cache(maxsize=4096)
 def parse(raw: str) -> Path:
     """Return what a raw path, without its query, is about.
 
     Raises:
         Refusal: nothing is served at it.
     """
+    return _kept(raw) if len(raw) <= LONGEST_KEPT else _parsed(raw)
+
+
+def _parsed(raw: str) -> Path:
     parts = [unquote(part) for part in raw.strip("/").split("/")]
     if parts[0] != "apis" or any("/" in part or not part for part in parts):
         raise _unknown(raw)
@@ -108,6 +113,9 @@ def parse(raw: str) -> Path:
     if not rest:
         return DiscoveryPath(group=group, version=version)
     return _external(raw, rest) if group == EXTERNAL else _custom(raw, version, rest)
+
+
+_kept = lru_cache(maxsize=4096)(_parsed)
 
 
 def _external(raw: str, parts: tuple[str, ...]) -> ExternalPath:

@@ -1,6 +1,7 @@
 """One exporter's stream: opened, read line by line, reopened. ``follow`` is a single pass."""
 
 import asyncio
+import math
 import ssl
 import time
 from collections.abc import Callable
@@ -36,6 +37,8 @@ SILENCE_SECONDS: Final = 15.0
 # aiohttp rejects lines longer than twice this. A node of 16 GPUs, each split into 7 MIG devices
 # with tenants, takes about 100 kB.
 BUFFER_BYTES: Final = 1 << 20
+# A stream that ends sooner is no sign of an exporter that works: it is opened less and less often.
+STEADY_SECONDS: Final = 15.0
 MOST_BAD_LINES: Final = 5
 MOST_LOGGED: Final = 20
 MOST_SAID: Final = 200
@@ -87,6 +90,7 @@ class ExporterStream:
         # All streams may have ended at one moment: the first wait is spread over half a second.
         self._waits = Backoff(first_seconds=1.0, most_seconds=15.0)
         self._failing = False
+        self._opened_at = math.inf
         self._state = source.want(target)
         self._logged: set[str] = set()
 
@@ -181,7 +185,7 @@ class ExporterStream:
 
     def _opened(self) -> None:
         self._state.connected, self._state.tried, self._state.fault = True, True, ""
-        self._waits.reset()
+        self._opened_at = time.monotonic()
         self._failing = False
         log.info("exporter connected", exporter=self.target)
 
@@ -190,6 +194,8 @@ class ExporterStream:
         if self._state.connected or not self._state.tried:
             log.warning("exporter lost", exporter=self.target, error=str(error))
         self._failing = not self._state.connected
+        if self._state.connected and time.monotonic() - self._opened_at >= STEADY_SECONDS:
+            self._waits.reset()
         self._state.connected, self._state.tried, self._state.fault = False, True, str(error)
 
     def _reject(self, line: int, error: WireError) -> None:

@@ -12,6 +12,7 @@ import yaml
 
 # A ConfigMap holds a megabyte; no file of settings comes near a quarter of it.
 MOST_CHARACTERS = 262_144
+LARGEST_INTEGER = 2**64
 
 
 class DocumentError(ValueError):
@@ -50,7 +51,9 @@ def parse_json(text: str) -> object:
     """
     _check_length(text)
     try:
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant)
+        return json.loads(
+            text, object_pairs_hook=_unique, parse_constant=_refuse_constant, parse_int=_json_int
+        )
     except DocumentError:
         raise
     except ValueError as error:
@@ -78,6 +81,17 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return made
 
 
+def _bounded(number: int) -> int:
+    """Return a number that can be written down and made a float, which larger ones cannot."""
+    if abs(number) > LARGEST_INTEGER:
+        raise ValueError(f"a number of {number.bit_length()} bits is too large")
+    return number
+
+
+def _json_int(text: str) -> int:
+    return _bounded(int(text))
+
+
 def _refuse_constant(name: str) -> object:
     raise DocumentError(f"{name} is not JSON")
 
@@ -94,6 +108,10 @@ class _Strict(yaml.SafeLoader):
             )
         return node
 
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        number: int = super().construct_yaml_int(node)
+        return _bounded(number)
+
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen = set()
         for key, _ in node.value:
@@ -106,6 +124,9 @@ class _Strict(yaml.SafeLoader):
                 )
             seen.add(name)
         return super().construct_mapping(node, deep=deep)
+
+
+_Strict.add_constructor("tag:yaml.org,2002:int", _Strict.construct_yaml_int)
 
 
 class _StrictText(_Strict):

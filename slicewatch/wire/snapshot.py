@@ -10,6 +10,10 @@ from slicewatch.wire.layout import Layout
 WIRE_VERSION = 1
 # About 32 years. The oldest real age is an exporter's uptime.
 LONGEST_SECONDS: Final = 1e9
+# Several times the largest node. Readers walk over the rows while everybody waits, and whoever
+# sends a frame decides how many there are.
+MOST_DEVICES: Final = 512
+MOST_TENANTS: Final = 4096
 
 Column = list[float | None]
 
@@ -82,8 +86,8 @@ def decode(line: bytes) -> Frame:
     """Return the frame of a line.
 
     Raises:
-        WireError: it is not JSON, not a frame, of another version, or does not pass
-            ``check_shape`` with its own layout.
+        WireError: it is not JSON, not a frame, of another version, larger than any node, or does
+            not pass ``check_shape`` with its own layout.
     """
     try:
         frame = _decoder.decode(line)
@@ -92,6 +96,7 @@ def decode(line: bytes) -> Frame:
     if frame.version != WIRE_VERSION:
         raise WireError(_foreign(line))
     if frame.layout is not None:
+        _check_size(frame.layout)
         check_shape(frame.layout, frame.snapshot)
     return frame
 
@@ -105,6 +110,15 @@ def _foreign(line: bytes) -> str:
     if version == WIRE_VERSION:
         return ""
     return f"snapshot frame of version {version}; this side reads version {WIRE_VERSION}"
+
+
+def _check_size(layout: Layout) -> None:
+    for name, rows, most in (
+        ("devices", layout.devices, MOST_DEVICES),
+        ("tenants", layout.tenants, MOST_TENANTS),
+    ):
+        if len(rows) > most:
+            raise WireError(f"layout of {len(rows)} {name}; the most are {most}")
 
 
 def check_shape(layout: Layout, snapshot: Snapshot) -> None:

@@ -22,8 +22,8 @@ from adapter.sources.prometheus.query_result import Result
 # An autoscaler's request hangs for as long as a query does, and blocks others meanwhile.
 LONGEST_TIMEOUT_SECONDS: Final = 5.0
 TIMEOUT_SECONDS: Final = 4.0
-# Some 50,000 series with a dozen labels each; a query that makes more is not meant for us.
-MOST_BYTES: Final = 16 << 20
+# Some 20,000 series with a dozen labels each; a query that makes more is not meant for us.
+MOST_BYTES: Final = 8 << 20
 MOST_CONNECTIONS: Final = 20
 # The backend's own limit is a little shorter, so that it says why before we give up.
 _MARGIN: Final = 0.9
@@ -176,10 +176,7 @@ class Backend:
             size += len(part)
             if size > MOST_BYTES:
                 answer.close()
-                raise self._error(
-                    FaultClass.TOO_LARGE,
-                    f"more than {MOST_BYTES >> 20} MiB; aggregate with by (<<.GroupBy>>)",
-                )
+                raise self._too_large(f"more than {MOST_BYTES >> 20} MiB")
             parts.append(part)
         return b"".join(parts)
 
@@ -188,6 +185,8 @@ class Backend:
             return read(body)
         except query_result.QueryRefusedError as error:
             raise self._error(FaultClass.REFUSED, str(error)) from error
+        except query_result.TooLargeResultError as error:
+            raise self._too_large(str(error)) from error
         except query_result.MalformedResultError as error:
             raise self._error(FaultClass.MALFORMED, str(error)) from error
 
@@ -202,6 +201,9 @@ class Backend:
         if said and status in _OF_THE_QUERY:
             return self._error(FaultClass.REFUSED, detail)
         return self._error(FaultClass.FAILED, detail)
+
+    def _too_large(self, size: str) -> BackendError:
+        return self._error(FaultClass.TOO_LARGE, f"{size}; aggregate with by (<<.GroupBy>>)")
 
     def _error(self, fault: FaultClass, detail: str) -> BackendError:
         return BackendError(self.name, fault, detail)

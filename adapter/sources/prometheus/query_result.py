@@ -3,6 +3,7 @@
 Format: Prometheus documentation, "HTTP API", which Thanos, Mimir and VictoriaMetrics share.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
@@ -11,12 +12,25 @@ import msgspec
 
 # What a backend says ends up in a message of Kubernetes.
 LONGEST_SAYING: Final = 500
+MOST_WARNINGS: Final = 10
+# Everybody waits while an answer is read, and no autoscaler asks for so many objects.
+MOST_SERIES: Final = 20_000
 
 T = TypeVar("T")
+
+_LONGEST_NUMBER: Final = 400
+_NUMBER: Final = re.compile(
+    r"[-+]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|inf(?:inity)?|nan)",
+    re.IGNORECASE | re.ASCII,
+)
 
 
 class MalformedResultError(ValueError):
     """An answer is not one of the HTTP API, or not of a kind that can be used; says which."""
+
+
+class TooLargeResultError(ValueError):
+    """An answer has more series than anybody asks for."""
 
 
 class QueryRefusedError(ValueError):
@@ -80,8 +94,12 @@ def result(body: bytes) -> Result:
 
     Raises:
         QueryRefusedError: the answer is the backend's refusal.
+        TooLargeResultError: it has too many series to be read while others wait.
         MalformedResultError: it is no answer, or the query made a matrix or a text.
     """
+    # A series has one brace or two. Counted before anything is made of them.
+    if body.count(b"{") > 2 * MOST_SERIES:
+        raise TooLargeResultError(f"more than {MOST_SERIES} series")
     envelope = _opened(body)
     data = _decoded(_data, envelope.data)
     if data.result_type == "scalar":
@@ -95,7 +113,8 @@ def result(body: bytes) -> Result:
             f"the query makes a {data.result_type[:20]}, but an autoscaler needs one value now: "
             "write one that makes an instant vector, with a function over a range"
         )
-    return Result(samples=samples, histograms=histograms, warnings=envelope.warnings)
+    warnings = tuple(text[:LONGEST_SAYING] for text in envelope.warnings[:MOST_WARNINGS])
+    return Result(samples=samples, histograms=histograms, warnings=warnings)
 
 
 def names(body: bytes) -> tuple[str, ...]:
@@ -148,7 +167,7 @@ def _samples(vector: tuple[_Series, ...]) -> tuple[tuple[Sample, ...], int]:
 
 
 def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError as error:
-        raise MalformedResultError(f"{text[:40]!r} is not a number") from error
+    # Python's own would take more, such as 1_000.
+    if len(text) > _LONGEST_NUMBER or not _NUMBER.fullmatch(text):
+        raise MalformedResultError(f"{text[:40]!r} is not a number")
+    return float(text)

@@ -6,6 +6,7 @@ serves them.
 """
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -188,7 +189,9 @@ class Readings:
             if not error.fault.of_the_query:
                 raise
             return None, str(error)
-        return {frozenset(s.labels.items()): s.value for s in result.samples}, ""
+        # What is no time is unknown: nothing of it can be compared.
+        dated = (s for s in result.samples if math.isfinite(s.value))
+        return {frozenset(s.labels.items()): s.value for s in dated}, ""
 
     def _done(self, query: Query, task: "asyncio.Task[Reading | BackendError]") -> None:
         del self._asking[query]

@@ -17,6 +17,8 @@ from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
 MOST_BYTES: Final = 1 << 20
+MOST_LINES: Final = 50_000
+MOST_SAID: Final = 300
 TIMEOUT_SECONDS: Final = 2.0
 
 _ACCEPT: Final = (
@@ -44,7 +46,8 @@ class FetchError(Exception):
 
     def __init__(self, reason: Reason, message: str) -> None:
         self.reason = reason
-        super().__init__(message)
+        # A pod may say much in a header.
+        super().__init__(message[:MOST_SAID])
 
 
 Fetch = Callable[[URL, bool], Awaitable[bytes]]
@@ -97,6 +100,8 @@ async def _fetched(
             page += chunk
             if len(page) > most_bytes:
                 raise FetchError(Reason.TOO_LARGE, f"larger than {most_bytes} bytes")
+    if page.count(b"\n") > MOST_LINES:
+        raise FetchError(Reason.TOO_LARGE, f"more than {MOST_LINES} lines")
     return bytes(page)
 
 

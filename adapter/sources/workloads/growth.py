@@ -18,6 +18,9 @@ Key = tuple[Labels, str]
 # Growth over a much longer time than the window says little of now: after a pause as long as
 # this, counting begins again.
 _LONGEST_WINDOWS: Final = 2
+# Counters that are added up over all series are few, as the buckets of a histogram are. Where new
+# ones go on coming, counting begins again.
+MOST_SUMS: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +70,9 @@ class Counters:
                 self._totals[key] = self._totals.get(key, 0.0) + grown
         if self._apart:  # Those that came to an end are no longer among those to choose from.
             self._totals = {key: n for key, n in self._totals.items() if key[0] in series}
+        elif len(self._totals) > MOST_SUMS:
+            self._totals = {}
+            self._points.clear()
         self._last = series
         self._points.append(_Point(at, dict(self._totals)))
         self._forget(at)

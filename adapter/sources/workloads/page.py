@@ -2,14 +2,15 @@
 
 Understands what Prometheus' text format (0.0.4) and OpenMetrics have in common, which is every
 line that holds a sample. All other lines are skipped before they are looked into: a page has
-thousands, of which a handful is wanted. Times in a page are not used, since they are of another
+thousands, of which a handful is wanted. No page holds up everyone else for long, whatever is in
+it, since a pod belongs to whoever deployed it. Times in a page are not used, since they are of another
 machine's clock: a sample is as old as the page.
 """
 
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
@@ -22,7 +23,11 @@ average, and else the only one, whose name is empty."""
 
 MOST_SERIES: Final = 1000
 MOST_NAMES: Final = 1000
+# Samples that are looked into, each once for every metric that is made of it: 0.1 s of them.
+MOST_SAMPLES: Final = 10_000
 _LONGEST_LABELS: Final = 4096
+_LONGEST_KEPT: Final = 512
+_LONGEST_NUMBER: Final = 100
 
 _QUOTED: Final = rb'"(?:[^"\\]|\\.)*+"'
 _SAMPLE: Final = re.compile(
@@ -38,6 +43,8 @@ _LABEL: Final = re.compile(
 )
 _ESCAPE: Final = re.compile(rb'\\([\\"n])')
 _NAME_OF_LINE: Final = re.compile(rb"^[A-Za-z_:][A-Za-z0-9_:]*+", re.MULTILINE)
+_LINE: Final = re.compile(rb"^([A-Za-z_:][A-Za-z0-9_:]*+)[^\n]*+", re.MULTILINE)
+_ANNOUNCEMENT: Final = re.compile(rb"^# TYPE ([^ \t\n]++)[ \t]", re.MULTILINE)
 _INDENTED: Final = re.compile(rb"^[ \t]+", re.MULTILINE)
 _NUMBER: Final = re.compile(
     rb"[-+]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|inf(?:inity)?|nan)",
@@ -87,40 +94,49 @@ class PageReader:
             for sample in metric.samples:
                 part = sample.removeprefix(f"{metric.series}_") if _averages(metric) else ""
                 self._uses[sample.encode()].append((number, part))
-        self._prefixes = tuple(self._uses)
-        self._announcements = [_announcement(metric) for metric in self._metrics]
+        self._announcements = [_announcements(metric) for metric in self._metrics]
 
     def read(self, page: bytes) -> Page:
         """Return what a page says. What cannot be read costs the metrics that need it only."""
+        if b"\n " in page or b"\n\t" in page or page[:1] in b" \t":
+            page = _INDENTED.sub(b"", page)
         readings = [Reading() for _ in self._metrics]
-        for number, line in self._wanted(page):
-            self._take(readings, number, line)
+        self._take_all(readings, page)
         missing = [number for number, reading in enumerate(readings) if not reading.series]
+        announced = set(_ANNOUNCEMENT.findall(page)) if missing else set()
         for number in missing:
-            reading = readings[number]
-            reading.announced |= bool(self._announcements[number].search(page))
+            readings[number].announced |= not announced.isdisjoint(self._announcements[number])
         known = not missing or all(readings[number].announced for number in missing)
         return Page(readings=tuple(readings), names=frozenset() if known else _names(page))
 
-    def _wanted(self, page: bytes) -> Iterator[tuple[int, bytes]]:
-        """Yield the lines that may be about a metric, with their numbers from 1."""
-        if b"\n " in page or b"\n\t" in page or page[:1] in b" \t":
-            page = _INDENTED.sub(b"", page)
-        prefixes = self._prefixes
-        for number, line in enumerate(page.split(b"\n"), start=1):
-            if line.startswith(prefixes):
-                yield number, line
+    def _take_all(self, readings: Sequence[Reading], page: bytes) -> None:
+        taken = 0
+        for line in _LINE.finditer(page):
+            uses = self._uses.get(line[1])
+            if uses is None:
+                continue
+            taken += len(uses)
+            if taken > MOST_SAMPLES:
+                for reading in readings:
+                    reading.fault = f"there are more than {MOST_SAMPLES} samples to read"
+                return
+            self._take(readings, line, uses)
 
-    def _take(self, readings: Sequence[Reading], number: int, line: bytes) -> None:
+    def _take(
+        self, readings: Sequence[Reading], line: re.Match[bytes], uses: Sequence[tuple[int, str]]
+    ) -> None:
         """Add a line to the readings of all metrics that are made of its sample."""
-        found, name = _SAMPLE.fullmatch(line), _NAME_OF_LINE.match(line)
-        for index, part in self._uses.get(name[0], ()) if name else ():
+        found = _SAMPLE.fullmatch(line[0])
+        for index, part in uses:
             reading = readings[index]
             reading.announced = True
+            if reading.fault:
+                continue
             try:
                 _add(reading, self._metrics[index], part, found)
             except _LineError as error:
-                text = line[:100].decode(errors="replace").strip()
+                text = line[0][:100].decode(errors="replace").strip()
+                number = line.string.count(b"\n", 0, line.start()) + 1
                 reading.fault = f"line {number} cannot be used: {error}: {text}"
 
 
@@ -157,20 +173,21 @@ def _add(
 
 def _number(text: bytes) -> float:
     # Python's own would take more, such as 1_000.
-    if not _NUMBER.fullmatch(text):
+    if len(text) > _LONGEST_NUMBER or not _NUMBER.fullmatch(text):
         raise _LineError("the value is not a number")
     return float(text)
 
 
-@lru_cache(maxsize=16_384)
 def _labels(text: bytes, histogram: bool) -> tuple[Labels, str]:
     """Return labels, those of a bucket without its bound, and the bound.
-
-    Cached: a page repeats the labels of the one before, and so do the pages of other pods.
 
     Raises:
         _LineError: they cannot be read.
     """
+    return (_kept if len(text) <= _LONGEST_KEPT else _parsed)(text, histogram)
+
+
+def _parsed(text: bytes, histogram: bool) -> tuple[Labels, str]:
     if len(text) > _LONGEST_LABELS:
         raise _LineError(f"its labels are longer than {_LONGEST_LABELS} bytes")
     labels: dict[str, str] = {}
@@ -188,20 +205,23 @@ def _labels(text: bytes, histogram: bool) -> tuple[Labels, str]:
     return tuple(sorted(labels.items())), bound
 
 
+# A page repeats the labels of the one before, and so do the pages of other pods.
+_kept = lru_cache(maxsize=8192)(_parsed)
+
+
 def _unquoted(text: bytes) -> str:
     if text[:1] == b'"':
         text = _ESCAPE.sub(lambda m: b"\n" if m[1] == b"n" else m[1], text[1:-1])
     return text.decode(errors="replace")
 
 
-def _announcement(metric: WorkloadMetric) -> re.Pattern[bytes]:
-    """Return what matches the line by which a page declares a metric's family.
+def _announcements(metric: WorkloadMetric) -> frozenset[bytes]:
+    """Return the names by which a page may declare a metric's family.
 
     OpenMetrics names a counter there without the ending of its samples.
     """
-    names = {metric.series, metric.series.removesuffix("_total")}
-    either = "|".join(map(re.escape, sorted(names)))
-    return re.compile(rf"^# TYPE (?:{either})[ \t]".encode(), re.MULTILINE)
+    names = (metric.series, metric.series.removesuffix("_total"))
+    return frozenset(name.encode() for name in names)
 
 
 def _names(page: bytes) -> frozenset[str]:

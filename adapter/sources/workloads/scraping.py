@@ -35,6 +35,8 @@ MOST_CONNECTIONS: Final = 64
 _PAUSE_SECONDS: Final = 0.2
 # Pods that hang hold connections: each time, the pause before the next try is doubled.
 _MOST_DOUBLINGS: Final = 3
+# What the log says of one pod: one that fails every other time would fill it.
+_MOST_LOGGED: Final = 10
 
 Key = tuple[str, str]
 
@@ -67,6 +69,7 @@ class Followed:
         busy: a scrape is under way or waits for a connection.
         fault: why the last scrape failed; empty if it did not.
         hung: how many scrapes in a row took too long.
+        logged: how often the log has said that it fails, or does no longer.
         counters: by metric.
         latest: the last page that could be read.
         items: what others have encoded of that page; discarded with it.
@@ -80,6 +83,7 @@ class Followed:
     busy: bool = False
     fault: str = ""
     hung: int = 0
+    logged: int = 0
     counters: dict[str, Counters] = field(default_factory=dict)
     latest: Scrape | None = None
     items: dict[Any, bytes] = field(default_factory=dict)
@@ -211,7 +215,9 @@ class Scraper:
         self._scraped = asyncio.Event()
 
     def _say(self, followed: Followed, fault: str) -> None:
-        if bool(fault) != bool(followed.fault) or (fault and not followed.tried):
+        changed = bool(fault) != bool(followed.fault) or (fault and not followed.tried)
+        if changed and followed.logged < _MOST_LOGGED:
+            followed.logged += 1
             event = "workload cannot be scraped" if fault else "workload scraped again"
             namespace, name = followed.pod.key
             log.info(

@@ -117,7 +117,7 @@ async def test_whoever_asks_is_who_the_certificate_says_whatever_the_headers_say
 
 @pytest.mark.parametrize(
     ("values", "status", "text"),
-    [(750, 200, '"items":[]'), (4000, 400, "a label selector may have")],
+    [(4000, 200, '"items":[]'), (6000, 400, "a label selector may have")],
 )
 async def test_a_user_of_200_groups_is_answered_and_a_selector_of_20_kb_reaches_its_reader(
     port: ApiPort, values: int, status: int, text: str
@@ -126,7 +126,7 @@ async def test_a_user_of_200_groups_is_answered_and_a_selector_of_20_kb_reaches_
     groups = [("X-Remote-Group", f"oidc:{number}:" + "g" * 100) for number in range(200)]
     chosen = ",".join(f"v{number}" for number in range(values))
     path = f"{PATH}/namespaces/ml/pods/*/gpu_utilization?labelSelector=app+in+({chosen})"
-    assert len(path) > (20_000 if status == 400 else 3_500)
+    assert len(path) > 20_000
     async with port.client(port.front_proxy()) as client:
         url = URL(port.url + path, encoded=True)
         async with client.get(url, headers=groups) as answer:

@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.api.label_selectors import Operator, Requirement, SelectorError, parse
+from adapter.api.label_selectors import (
+    MOST_SAID,
+    Operator,
+    Requirement,
+    SelectorError,
+    parse,
+)
 
 GOOD = {
     "": (),
@@ -51,7 +57,7 @@ def test_a_selector_is_parsed(
 def test_an_invalid_selector_is_refused_with_its_text(text: str) -> None:
     with pytest.raises(SelectorError) as caught:
         parse(text)
-    assert repr(text) in str(caught.value)
+    assert repr(text[:MOST_SAID])[:-1] in str(caught.value)
     assert "expected" in str(caught.value)
 
 
@@ -147,7 +153,7 @@ def test_a_requirement_counts_once_however_often_it_is_written() -> None:
     ("text", "message"),
     [
         (",".join(f"!l{n}" for n in range(65)), "64 requirements, not 65"),
-        ("x=" + "a" * 4095, "4096 characters, not 4097"),
+        ("x=" + "a" * 32_767, "32768 characters, not 32769"),
     ],
     ids=["requirements", "characters"],
 )

@@ -15,7 +15,7 @@ from slicewatch.service.documents import (
     parse_yaml,
 )
 
-SCALARS = st.none() | st.booleans() | st.integers() | st.text(max_size=20)
+SCALARS = st.none() | st.booleans() | st.integers(-(2**64), 2**64) | st.text(max_size=20)
 DOCUMENTS = st.recursive(
     SCALARS,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=9), inner),

@@ -3,12 +3,15 @@
 from contextlib import asynccontextmanager
 
 import pytest
+from aiohttp import web
+from yarl import URL
 
 from adapter.sources.workloads.document import of_section
 from adapter.sources.workloads.fetching import FetchError, Reason
 from adapter.sources.workloads.provider import Workloads
 from adapter.sources.workloads.scraping import Scraper
 from slicewatch.kube.objects import Annotations, Metadata, Pod, PodStatus
+from slicewatch.service.server import Address, serving
 from testbed.front_proxy import ROOT, ApiPort, Asker
 
 SECTION = {
@@ -93,3 +96,20 @@ async def scene(tmp_path):
     async with port.serving(), port.client(port.front_proxy()) as client:
         made.ask = Asker(port, client)
         yield made
+
+
+@pytest.fixture
+def serve_page():
+    """Return what serves one page of bytes, and yields its address."""
+
+    @asynccontextmanager
+    async def serving_page(body, headers=None):
+        async def answer(_):
+            return web.Response(body=body, headers=headers)
+
+        app = web.Application()
+        app.router.add_get("/metrics", answer)
+        async with serving(app, Address("127.0.0.1", 0)) as at:
+            yield URL(f"http://{at}/metrics")
+
+    return serving_page
