@@ -26,6 +26,7 @@ T = TypeVar("T")
 MOST_NAMED = 40
 # Likeness to a wrong name is sought among no more than this many, since everybody waits for it.
 MOST_COMPARED = 200
+LONGEST_COMPARED = 256
 # Kubernetes reads these in the place of an external metric as a part of the namespace, and asks
 # for rights to that.
 PARTS_OF_NAMESPACES = frozenset({"status", "finalize"})
@@ -229,6 +230,8 @@ def _segment_fault(name: str) -> str:
 
 
 def _suggestion(wrong: str, names: Sequence[str]) -> str:
+    if len(wrong) > LONGEST_COMPARED:  # Nothing is like it, and it would be kept.
+        return ""
     return _compared(wrong, tuple(names[:MOST_COMPARED]))
 
 

@@ -203,14 +203,17 @@ def _said(text: str) -> str:
 
 
 def _requirements(text: str) -> Iterator[Requirement]:
-    at = 0
+    at, seen = 0, set()
     while True:
         found = _REQUIREMENT.match(text, at)
         if found is None:
             raise SelectorError(
                 f"at {_said(text[at:])}: expected a requirement such as app=web or !app"
             )
-        yield _requirement(found)
+        written = found[0].strip(", ")
+        if written not in seen:  # Ten thousand times the same one fit in.
+            seen.add(written)
+            yield _requirement(found)
         if not found[0].endswith(","):
             return
         at = found.end()

@@ -184,7 +184,7 @@ async def aggregator(port: ApiPort) -> AsyncIterator[Aggregator]:
 
 
 async def test_all_three_apis_are_available(aggregator: Aggregator) -> None:
-    """prometheus-adapter #626, #361: an API that is not there makes namespaces undeletable."""
+    """prometheus-adapter #626, #361, helm-charts #1144, kube-prometheus #679: an API that is not there makes namespaces undeletable."""
     for service in SERVICES_OF_APIS:
         assert await aggregator.available(service)
 

@@ -131,7 +131,7 @@ async def test_after_sigterm_it_is_unready_answers_on_and_ends_in_order(tmp_path
 
 
 async def test_a_rotation_that_was_not_published_is_seen_on_our_side(tmp_path: Path) -> None:
-    """prometheus-adapter #591 and the PR of openshift that restarted it with every rotation."""
+    """prometheus-adapter #591; cluster-monitoring-operator PR #244 restarted it with every rotation."""
     world = await world_of(tmp_path)
     rotated = Pki(tmp_path / "rotated").issue("front-proxy-client", ca=FRONT_PROXY_AUTHORITY)
     async with running(world, tmp_path):

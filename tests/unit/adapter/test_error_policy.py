@@ -104,7 +104,7 @@ async def test_the_first_reading_is_the_next_answer(ask: Asker) -> None:
 
 
 async def test_no_pod_has_an_empty_name(ask: Asker) -> None:
-    """dcgm-exporter #150: the processes of the host are a tenant, and no object."""
+    """dcgm-exporter #150, gpu-operator #472: the processes of the host are a tenant, and no object."""
     layout = fleet.layout([fleet.gpu(0)], [fleet.tenant("GPU-n1-0", "", namespace="")], number=2)
     ask.port.receive(fleet.frame(layout))
     assert await ask.values(f"{PODS}/*/gpu_utilization") == {"b": "60"}

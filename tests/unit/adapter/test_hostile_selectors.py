@@ -9,9 +9,11 @@ from collections.abc import Callable
 
 import pytest
 
+from adapter import offering
 from adapter.api import label_selectors, paths
 from adapter.api.label_selectors import LONGEST, MOST_REQUIREMENTS, SelectorError, parse
 from adapter.api.paths import CUSTOM, MetricPath
+from testbed.front_proxy import WEB, Asker
 
 SMALL, LARGE = 3_200, 32_000
 
@@ -81,3 +83,14 @@ def test_long_selectors_and_paths_are_not_kept() -> None:
         assert found.metric == metric
     now = label_selectors._kept.cache_info().currsize, paths._kept.cache_info().currsize
     assert now == kept
+
+
+async def test_the_name_of_a_metric_is_compared_and_kept_only_if_it_could_be_one(
+    ask: Asker,
+) -> None:
+    kept = offering._compared.cache_info().currsize
+    for number in range(3):
+        path = WEB.partition("?")[0] + "m" * 50_000 + str(number)
+        assert "did you mean" not in await ask.refusal(path, 404)
+    assert offering._compared.cache_info().currsize == kept
+    assert "did you mean gpu_utilization" in await ask.refusal(f"{WEB.partition('?')[0]}x", 404)

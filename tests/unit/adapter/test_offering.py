@@ -159,7 +159,7 @@ def test_any_other_name_of_a_metric_of_objects_is_served(name: str) -> None:
 
 @pytest.mark.parametrize("asked", ["DCGM_FI_DEV_GPU_UTIL", "dcgm_fi_dev_gpu_util"])
 def test_an_external_metric_has_no_case(asked: str) -> None:
-    """Kubernetes #72996, k8s-stackdriver #274: clients lower the name, so nothing was found."""
+    """k8s #72996, k8s-stackdriver #274, DataDog #2855, custom-metrics-apiserver #95: lowered names."""
     provider = series("DCGM_FI_DEV_GPU_UTIL")
     offering = Offering([], [provider])
     assert offering.of_external(ExternalPath(namespace="ml", metric=asked)) is provider
@@ -167,7 +167,7 @@ def test_an_external_metric_has_no_case(asked: str) -> None:
 
 
 def test_an_external_name_may_hold_a_bar() -> None:
-    """k8s-stackdriver #413: names with ``|`` arrive as ``%7C``."""
+    """k8s-stackdriver #413, gpu-monitoring-tools #179: names with ``|`` arrive as ``%7C``."""
     provider = series("custom|gpu|duty_cycle")
     path = parse(f"/apis/{EXTERNAL}/v1beta1/namespaces/ml/custom%7Cgpu%7Cduty_cycle")
     assert isinstance(path, ExternalPath)
@@ -232,7 +232,9 @@ def body(offering: Offering, path: DiscoveryPath) -> dict[str, Any]:
 
 
 def test_an_empty_list_is_a_list() -> None:
-    """prometheus-adapter #664, custom-metrics-apiserver #146: no metrics are no null."""
+    """prometheus-adapter #664, custom-metrics-apiserver #146, k8s-stackdriver #523, tilt #5922,
+    client-go #1223: no metrics are no null.
+    """
     offering = Offering([])
     for group, versions in ((CUSTOM, ("v1beta1", "v1beta2")), (EXTERNAL, ("v1beta1",))):
         for version in versions:

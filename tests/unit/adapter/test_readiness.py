@@ -45,7 +45,7 @@ def test_it_is_ready_once_pods_are_listed_and_exporters_have_been_tried(port: Ap
 
 
 def test_no_backend_makes_it_unready_again(port: ApiPort) -> None:
-    """k8s #75788, #83332, #60807: while the API is unavailable no namespace can be deleted."""
+    """k8s #75788, #83332, #60807, agones #4381: while the API is unavailable no namespace can be deleted."""
     made = readiness(port)
     port.source.disconnect(Target("http://a:9400"), "refused")
     assert faults(made) == {}

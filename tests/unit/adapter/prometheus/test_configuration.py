@@ -132,7 +132,7 @@ def test_flags_that_cannot_be_used_are_refused_without_the_password(flags, text)
 
 
 async def test_a_rule_that_the_backend_refuses_costs_that_rule_alone(serve, prometheus):
-    """prometheus-adapter #225: one bad series query made all metrics vanish."""
+    """prometheus-adapter #225, kube-prometheus #160: one bad series query made all metrics vanish."""
     bad = POD_RULE.replace("DCGM_FI_DEV_GPU_UTIL", "bad").replace("dcgm_", "bad_")
     third = POD_RULE.replace("dcgm_", "third_")
     prometheus.say = lambda one: (
@@ -170,7 +170,7 @@ async def test_a_faulty_rule_is_left_out_and_named_and_its_neighbours_answer(ser
 
 
 async def test_a_configured_metric_is_listed_whether_or_not_it_has_values(serve, prometheus):
-    """prometheus-adapter #221: nothing is fetched to know what is configured."""
+    """prometheus-adapter #221, #332, distribution #394: nothing is fetched to know what is configured."""
     async with serve(POD_RULE, QUEUE_RULE) as served:
         await served.rules.refresh()
         listed = await served.ask("/apis/custom.metrics.k8s.io/v1beta2")
@@ -183,7 +183,7 @@ async def test_a_configured_metric_is_listed_whether_or_not_it_has_values(serve,
 async def test_files_are_followed_through_a_swapped_folder_and_faulty_ones_change_nothing(
     serve, prometheus, tmp_path
 ):
-    """prometheus-adapter #104 and #678: it had to be restarted; a ConfigMap swaps its folder."""
+    """prometheus-adapter #104, #678, kube-prometheus #302: restarts; a ConfigMap swaps its folder."""
 
     def mount(generation, text):
         folder = tmp_path / generation

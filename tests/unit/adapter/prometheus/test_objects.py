@@ -100,7 +100,7 @@ async def test_an_object_that_the_result_does_not_name_is_not_found(serve, prome
 
 
 async def test_only_the_groups_that_rules_name_are_asked_for_and_once(serve, prometheus):
-    """prometheus-adapter #573: start-up waited for the discovery of hundreds of groups."""
+    """prometheus-adapter #573, #514: start-up waited for the discovery of hundreds of groups."""
     cluster = Cluster()
     async with serve(RULE, server=cluster) as served:
         assert await served.rules.refresh()

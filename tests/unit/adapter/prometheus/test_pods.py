@@ -102,7 +102,7 @@ async def test_pods_that_do_not_exist_or_have_finished_have_no_item(serve, prome
 async def test_a_selector_that_matches_no_pod_gets_an_empty_list_and_costs_no_query(
     serve, prometheus
 ):
-    """prometheus-adapter #456: a refusal would hide that it is the selector."""
+    """prometheus-adapter #456, helm-charts #2667: a refusal would hide that it is the selector."""
     async with serve(POD_RULE) as served:
         assert await served.dcgm("?labelSelector=app%3Dnone") == {}
         tree = json.loads(
@@ -199,7 +199,7 @@ async def test_a_backend_that_cannot_date_samples_still_has_values(serve, promet
 
 
 async def test_a_result_without_the_pods_label_is_refused_with_what_to_write(serve, prometheus):
-    """prometheus-adapter #535: an empty list told nobody why."""
+    """prometheus-adapter #535, kube-prometheus #1551: an empty list told nobody why."""
     rule = POD_RULE.replace(" by (<<.GroupBy>>)", "")
     async with serve(rule) as served:
         prometheus.values(({}, 50))
