@@ -5,17 +5,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from adapter.api.paths import ALL
-from adapter.api.status import Reason, Refusal
+from adapter.api.status import not_available
 from adapter.api.values import metric_list
+from adapter.api.warning import listed, warning
 from adapter.finding import Found, find
 from adapter.offering import not_found
 from adapter.outcome import Absence
 from adapter.provider import Answer
 from adapter.query import Query
 from adapter.view import View
-
-# A warning names no more objects than this.
-MOST_NAMED = 5
 
 # An object's name, why it has no fresh value, and details.
 Lacking = tuple[str, Absence, str]
@@ -70,8 +68,7 @@ def _none(query: Query, lacking: Iterable[Lacking]) -> Answer:
         return Answer(body=metric_list(query.path.version, ()))
     message = _causes(query, kinds, examples)
     if passing:
-        text = f"the metric {query.served.name} is not available now: {message}"
-        raise Refusal(Reason.ServiceUnavailable, text)
+        raise not_available(query.served.name, message)
     raise not_found(query.path, f": {message}")
 
 
@@ -88,5 +85,5 @@ def _warning(query: Query, objects: int, lacking: Iterable[Lacking]) -> str:
     passing = [f"{name}, since {why}" for name, why, _ in lacking if why.passing]
     if not passing:
         return ""
-    named = "; ".join(passing[:MOST_NAMED]) + ("; ..." if len(passing) > MOST_NAMED else "")
-    return f'299 - "{len(passing)} of {objects} {query.kind} have no fresh value: {named}"'
+    named = listed(passing, "; ")
+    return warning(f"{len(passing)} of {objects} {query.kind} have no fresh value: {named}")

@@ -15,6 +15,7 @@ from adapter.join import Join
 from adapter.offering import not_found
 from adapter.outcome import Absence, Outcome, Part, combine
 from adapter.query import Query, keep, window_of
+from adapter.selection import selected
 from adapter.view import NodeView, View
 from slicewatch.kube.objects import Pod
 from slicewatch.service import logs
@@ -74,7 +75,7 @@ def find(view: View, query: Query) -> list[Found]:
     everyone, name = query.path.name == ALL, query.path.name
     match query.kind:
         case Kind.POD:
-            return _pods(view, query, _selected(view, query))
+            return _pods(view, query, selected(view.pods, query.path, query.objects))
         case Kind.NODE:
             names = view.nodes if everyone else [name]
             return [_contained(_node, view, query, n, name=n) for n in names]
@@ -102,16 +103,6 @@ def _contained(
             "no value for an object", metric=query.served.name, kind=query.kind, name=name
         )
         return Found(namespace=namespace, name=name, outcome=Outcome(absence=Absence.FAILED))
-
-
-def _selected(view: View, query: Query) -> Sequence[Pod]:
-    path = query.path
-    if path.name == ALL:
-        return view.pods.select(path.namespace, query.objects)
-    pod = view.pods.get(path.namespace, path.name)
-    if pod is None:
-        raise not_found(path, f"; there is no pod {path.name} in namespace {path.namespace}")
-    return (pod,)
 
 
 def _pods(view: View, query: Query, pods: Sequence[Pod]) -> list[Found]:

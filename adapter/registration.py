@@ -1,5 +1,6 @@
 """Lets kube-apiserver verify us: puts our authorities into the APIServices that point to us.
 
+Other authorities stay for a while (``adapter.ca_bundle``): other replicas may still need them.
 An APIService that points to another Service (KEDA, a running prometheus-adapter) is never touched,
 and none is created: which APIs a cluster has is for those who install to decide. With an authority
 goes ``insecureSkipTLSVerify``, which Kubernetes does not allow beside one.
@@ -10,14 +11,17 @@ Needs ``get`` and ``patch`` of the APIServices by their names; of Secrets, see `
 import asyncio
 import base64
 import random
+import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
 from pathlib import Path
 from typing import Final
 
 from adapter.api.certificate import CertificateError
 from adapter.api.paths import CUSTOM, EXTERNAL, GROUPS
-from slicewatch.kube.errors import ConflictError, KubeError, NotFoundError
+from adapter.ca_bundle import CaBundle, certificates
+from slicewatch.kube.errors import ConflictError, ForbiddenError, KubeError, NotFoundError
 from slicewatch.kube.objects import API_SERVICE, APIService, ServiceReference
 from slicewatch.kube.protocol import Kube
 from slicewatch.service import logs
@@ -40,7 +44,19 @@ class Standing(StrEnum):
     OURS = "sends requests to this adapter"
     ABSENT = "does not exist"
     OTHER = "sends requests to another service"
+    FORBIDDEN = "may not be read or changed by us"
     UNKNOWN = "cannot be read or changed"
+
+
+class Registered(Enum):
+    """What one look at all APIServices came to."""
+
+    DONE = auto()
+    """Those that are ours trust our authorities."""
+    NOTHING = auto()
+    """There is nothing that we have to, or may, register."""
+    FAILED = auto()
+    """The next look may do better."""
 
 
 def api_services(*, external: bool) -> tuple[str, ...]:
@@ -56,7 +72,7 @@ def of_file(path: str) -> Bundle:
         if not path:
             return b""
         content = await asyncio.to_thread(Path(path).read_bytes)
-        if b"-----BEGIN CERTIFICATE-----" not in content:
+        if not certificates(content):
             raise CertificateError(f"{path} holds no certificate (PEM)")
         return content
 
@@ -72,19 +88,29 @@ class Registration:
         names: of the APIServices that are to be ours.
         bundle: asked at each pass, before any APIService is read: of two replicas, none puts back
             what the other has just replaced.
+        monotonic: tells for how long the authorities of others have been there.
 
     Attributes:
         standings: of each APIService, once it is known.
-        bundled: the authorities have been asked for once without a fault.
+        bundled: the authorities were known once, and every APIService has been looked at since.
     """
 
     def __init__(
-        self, kube: Kube, *, service: ServiceReference, names: Sequence[str], bundle: Bundle
+        self,
+        kube: Kube,
+        *,
+        service: ServiceReference,
+        names: Sequence[str],
+        bundle: Bundle,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._kube = kube
         self._service = service
         self._names = tuple(names)
         self._bundle = bundle
+        self._monotonic = monotonic
+        self._bundles: defaultdict[str, CaBundle] = defaultdict(CaBundle)
+        self._looking = asyncio.Lock()
         self._faults: dict[str, str] = {}
         self.standings: dict[str, Standing] = {}
         self.bundled = False
@@ -95,17 +121,25 @@ class Registration:
             await self.settle()
             await asyncio.sleep(EVERY_SECONDS * random.uniform(0.8, 1.2))  # noqa: S311 - spreads load
 
-    async def settle(self) -> None:
+    async def settle(self) -> Registered:
         """Look once, and mend what is ours to mend. Faults are logged when they begin."""
+        async with self._looking:
+            return await self._look()
+
+    async def _look(self) -> Registered:
         try:
             bundle = await self._bundle()
         except (KubeError, OSError, ValueError) as error:
             self._say("authorities", str(error))
-            return
+            return Registered.FAILED
         self._faults.pop("authorities", None)
-        self.bundled = True
         for name in self._names:
             self._stands(name, *await self._settled(name, bundle))
+        self.bundled = True
+        found = set(self.standings.values())
+        if not bundle or found.isdisjoint({Standing.OURS, Standing.UNKNOWN}):
+            return Registered.NOTHING
+        return Registered.FAILED if Standing.UNKNOWN in found else Registered.DONE
 
     async def _settled(self, name: str, bundle: bytes) -> tuple[Standing, str]:
         """Return how we stand with an APIService, and what people should know of that."""
@@ -121,24 +155,33 @@ class Registration:
                 fault = str(error)
             except NotFoundError:
                 return Standing.ABSENT, "create it, or let the chart do so"
+            except ForbiddenError as error:
+                return Standing.FORBIDDEN, str(error)
             except KubeError as error:
                 return Standing.UNKNOWN, str(error)
             else:
                 return Standing.OURS, ""
         return Standing.UNKNOWN, fault
 
-    async def _trust(self, found: APIService, bundle: bytes) -> None:
-        """Put the authorities in, unless exactly they are trusted already."""
-        trusts = found.spec.ca_bundle == bundle and not found.spec.insecure_skip_tls_verify
-        if trusts or not bundle:
+    async def _trust(self, found: APIService, ours: bytes) -> None:
+        """Put the authorities in, and take out those whose time is over."""
+        if not ours:
             return
-        spec = {"caBundle": base64.b64encode(bundle).decode(), "insecureSkipTLSVerify": None}
+        present = found.spec.ca_bundle
+        due = self._bundles[found.metadata.name].due(present, ours, self._monotonic())
+        if due == present and not found.spec.insecure_skip_tls_verify:
+            return
+        spec = {"caBundle": base64.b64encode(due).decode(), "insecureSkipTLSVerify": None}
         patch = {
             "metadata": {"resourceVersion": found.metadata.resource_version},
             "spec": spec,
         }
         await self._kube.patch(API_SERVICE, found.metadata.name, patch)
-        log.info("authorities registered", api_service=found.metadata.name)
+        log.info(
+            "authorities registered",
+            api_service=found.metadata.name,
+            trusted=len(certificates(due)),
+        )
 
     def _stands(self, name: str, standing: Standing, more: str) -> None:
         self.standings[name] = standing

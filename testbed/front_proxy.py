@@ -17,6 +17,9 @@ from yarl import URL
 
 from adapter.api.authentication import FrontProxy, Gate
 from adapter.api.certificate import ServingCertificate
+from adapter.cluster.facts import ClusterFacts
+from adapter.cluster.freshness import Caches
+from adapter.cluster.page import ClusterPage
 from adapter.cluster.pods import Pods
 from adapter.direct import Direct
 from adapter.offering import Offering
@@ -29,7 +32,7 @@ from adapter.view import View
 from slicewatch.catalog.own import ADAPTER
 from slicewatch.kube.cache import Cache
 from slicewatch.kube.fake import FakeKube
-from slicewatch.kube.objects import POD, Pod
+from slicewatch.kube.objects import NODE, POD, PRIORITY_CLASS, RESOURCE_QUOTA, Pod
 from slicewatch.service.own_metrics import OwnMetrics
 from slicewatch.service.server import Address, serving
 from slicewatch.wire.snapshot import Frame, encode
@@ -110,6 +113,17 @@ class ApiPort:
             self.monotonic,
             self.wall,
         )
+
+    def page(self) -> ClusterPage:
+        """Return the cluster's part of a page, of a cluster that has not been listed yet."""
+        kube = FakeKube()
+        caches = Caches(
+            pods=Cache(kube, POD),
+            nodes=Cache(kube, NODE),
+            quotas=Cache(kube, RESOURCE_QUOTA),
+            priority_classes=Cache(kube, PRIORITY_CLASS),
+        )
+        return ClusterPage(ClusterFacts(caches, self.view))
 
     def trust(self, pki: Pki, names: Iterable[str] = ("front-proxy-client",)) -> None:
         """Admit the front proxy of an authority, under these names."""

@@ -79,14 +79,14 @@ class Gate:
     handshake fails.
 
     Attributes:
+        certificate: what is served.
         context: for the server.
         proxy: who is let in; None for nobody yet.
         closing: the process is about to end, so connections are to be made elsewhere.
     """
 
     def __init__(self, certificate: ServingCertificate) -> None:
-        self._certificate = certificate
-        self._stamp = certificate.stamp()
+        self.certificate = certificate
         self.proxy: FrontProxy | None = None
         self.closing = False
         self._current = self._context(None)
@@ -94,21 +94,21 @@ class Gate:
         self.context.sni_callback = self._hand_over
 
     def trust(self, proxy: FrontProxy | None) -> bool:
-        """Admit this front proxy and no other, and serve the certificate as it is on disk now.
-
-        Returns:
-            Whether either of the two has changed.
-
-        Raises:
-            CertificateError: the serving certificate cannot be used; nothing has changed.
-        """
-        # Taken before the files are read: a change in between is seen by the next call.
-        stamp = self._certificate.stamp()
-        if (proxy, stamp) == (self.proxy, self._stamp):
+        """Admit this front proxy and no other; tell whether that is a change."""
+        if proxy == self.proxy:
             return False
         self._current = self._context(proxy)
-        self.proxy, self._stamp = proxy, stamp
+        self.proxy = proxy
         return True
+
+    def renew(self) -> None:
+        """Serve the certificate as it is on disk now.
+
+        Raises:
+            CertificateError: it cannot be used; nothing has changed.
+        """
+        self.certificate.renew()
+        self._current = self._context(self.proxy)
 
     def check(self, certificate: Mapping[str, Any] | None) -> None:
         """Admit a request whose connection carries this certificate, as decoded by ``ssl``.
@@ -150,7 +150,7 @@ class Gate:
         """
         authorities = self._current.get_ca_certs()
         ends = [ssl.cert_time_to_seconds(str(one["notAfter"])) for one in authorities]
-        known = {"serving": self._certificate.ends_at(), "front-proxy-ca": max(ends, default=None)}
+        known = {"serving": self.certificate.ends_at(), "front-proxy-ca": max(ends, default=None)}
         return {name: float(end) for name, end in known.items() if end is not None}
 
     def _hand_over(
@@ -165,7 +165,7 @@ class Gate:
         # TLS 1.2 can always resume by session id; TLS 1.3 only by tickets, and none are issued.
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         context.num_tickets = 0
-        self._certificate.load_into(context)
+        self.certificate.load_into(context)
         if proxy is not None:
             proxy.load_into(context)
             context.authorities = proxy.authorities

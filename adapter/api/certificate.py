@@ -12,6 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from slicewatch.service.stamp import Stamp, stamp
+from slicewatch.service.tls import load_chain
+
 LIFETIME: Final = datetime.timedelta(days=365)
 _END: Final = "-----END CERTIFICATE-----"
 _UTC_TIME: Final = 0x17
@@ -23,24 +26,53 @@ class CertificateError(ValueError):
 
 
 class ServingCertificate:
-    """A certificate and its key, as files that may be replaced while we run."""
+    """A certificate and its key, as files that may be replaced while we run.
 
-    def __init__(self, certificate: Path, key: Path) -> None:
+    What was read stays in use until somebody asks for what the files say since.
+
+    Args:
+        certificate, key: paths of PEM files.
+        authorities: path of those who signed it, which are replaced together with it; None where
+            they are no file.
+    """
+
+    def __init__(self, certificate: Path, key: Path, authorities: Path | None = None) -> None:
         self.certificate = certificate
         self.key = key
+        self._paths = tuple(filter(None, (certificate, key, authorities)))
+        self._read: tuple[bytes, bytes] | None = None
+        self._stamp: Stamp = ()
 
-    def load_into(self, context: ssl.SSLContext) -> None:
-        """Make a context serve the certificate as it is on disk now.
+    @property
+    def replaced(self) -> bool:
+        """Tell whether files have changed since they were read."""
+        return self._stamp != self.stamp()
+
+    def renew(self) -> None:
+        """Read the files.
 
         Raises:
-            CertificateError: a file is missing or not PEM, or key and certificate do not match.
+            CertificateError: a file is missing or not PEM, key and certificate do not match, or
+                the key is encrypted; what was read before stays.
         """
+        # Taken before the files are read: a change in between is seen by the next look.
+        now = self.stamp()
         try:
-            context.load_cert_chain(self.certificate, self.key)
-        except (OSError, ssl.SSLError) as error:
+            read = self.certificate.read_bytes(), self.key.read_bytes()
+            load_chain(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), *read)
+        except (OSError, ValueError) as error:
             raise CertificateError(
                 f"serving certificate {self.certificate} with key {self.key}: {error}"
             ) from error
+        self._read, self._stamp = read, now
+
+    def load_into(self, context: ssl.SSLContext) -> None:
+        """Make a context serve what was read; the files are read if that was never done.
+
+        Raises:
+            CertificateError: as of ``renew``.
+        """
+        load_chain(context, *self._known())
 
     def write(self, certificate_pem: bytes, key_pem: bytes) -> None:
         """Replace both files; only we may read the key.
@@ -59,22 +91,27 @@ class ServingCertificate:
                 f"cannot write a certificate to {self.certificate.parent}: {error}"
             ) from error
 
-    def stamp(self) -> tuple[tuple[int, int], ...]:
+    def stamp(self) -> Stamp:
         """Return a value that changes when the files are replaced."""
-        # Mounted Secrets are replaced by renaming a link, which may leave the times unchanged.
-        try:
-            states = [path.stat() for path in (self.certificate, self.key)]
-        except OSError:
-            return ()
-        return tuple((state.st_mtime_ns, state.st_ino) for state in states)
+        return stamp(self._paths)
 
     def ends_at(self) -> float | None:
-        """Return until when it is valid, in seconds since the epoch; None if that is not found."""
+        """Return until when what was read is valid, in seconds since the epoch.
+
+        Returns:
+            None if that is not found.
+        """
         try:
-            first, _, _ = self.certificate.read_text(encoding="ascii").partition(_END)
+            first, _, _ = self._known()[0].decode("ascii").partition(_END)
             return _not_after(ssl.PEM_cert_to_DER_cert(first[first.index("-----") :] + _END))
-        except (OSError, ValueError, IndexError):
+        except (ValueError, IndexError):
             return None
+
+    def _known(self) -> tuple[bytes, bytes]:
+        if self._read is None:
+            self.renew()
+        assert self._read is not None
+        return self._read
 
 
 def self_signed(names: Sequence[str], folder: str) -> ServingCertificate:

@@ -91,3 +91,10 @@ class Refusal(Exception):  # noqa: N818 - an answer, not a failure
 
 def _text(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
+
+
+def not_available(
+    metric: str, why: object, *, reason: Reason = Reason.ServiceUnavailable
+) -> Refusal:
+    """Return the refusal of a metric that there is, and whose values are missing for now."""
+    return Refusal(reason, f"the metric {metric} is not available now: {why}")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from slicewatch.service.reload import Watched
+from slicewatch.service.tls import no_password
 
 
 class CredentialsError(ValueError):
@@ -91,7 +92,7 @@ class Credentials:
             raise CredentialsError(f"{files.ca} holds no authorities (PEM): {error}") from error
         if files.certificate:
             try:
-                context.load_cert_chain(files.certificate, files.key, password=_no_password)
+                context.load_cert_chain(files.certificate, files.key, password=no_password)
             except (OSError, ValueError) as error:
                 raise CredentialsError(
                     f"certificate {files.certificate} with key {files.key}: {error}"
@@ -106,7 +107,3 @@ def _token(path: Path) -> str:
     if not all("!" <= character <= "~" for character in text):
         raise CredentialsError(f"{path} has no token: a token is one word of printable ASCII")
     return text
-
-
-def _no_password() -> str:
-    raise CredentialsError("the key is encrypted; write it without a password")

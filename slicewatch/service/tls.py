@@ -93,18 +93,10 @@ class ServerTls:
             context.set_ciphers(":".join(SUITES_12[name] for name in self.suites))
         if self.curve:
             context.set_ecdh_curve(CURVES[self.curve])
-        self._load_chain(context)
+        load_chain(context, self.certificate_pem, self.key_pem)
         if self.client_auth.verifies:
             self._load_authorities(context)
         return context
-
-    def _load_chain(self, context: ssl.SSLContext) -> None:
-        try:
-            with _in_memory(self.certificate_pem) as certificate, _in_memory(self.key_pem) as key:
-                context.load_cert_chain(certificate, key, password=_no_password)
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "reason", None) or error
-            raise TlsError(f"certificate and key cannot be used: {reason}") from error
 
     def _load_authorities(self, context: ssl.SSLContext) -> None:
         try:
@@ -115,6 +107,20 @@ class ServerTls:
             ) from error
         required = self.client_auth is ClientAuth.REQUIRE
         context.verify_mode = ssl.CERT_REQUIRED if required else ssl.CERT_OPTIONAL
+
+
+def load_chain(context: ssl.SSLContext, certificate_pem: bytes, key_pem: bytes) -> None:
+    """Make a context serve a certificate, with those between it and its authority.
+
+    Raises:
+        TlsError: one is not PEM, the two do not match, or the key is encrypted.
+    """
+    try:
+        with _in_memory(certificate_pem) as certificate, _in_memory(key_pem) as key:
+            context.load_cert_chain(certificate, key, password=no_password)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", None) or error
+        raise TlsError(f"certificate and key cannot be used: {reason}") from error
 
 
 def client_names(peer: dict[str, object] | None) -> tuple[str | None, frozenset[str]]:
@@ -131,7 +137,12 @@ def client_names(peer: dict[str, object] | None) -> tuple[str | None, frozenset[
     return (common[0] if common else None), frozenset(value for _, value in alternative)
 
 
-def _no_password() -> str:
+def no_password() -> str:
+    """Refuse the password of a key: without this, the library asks for one on the terminal.
+
+    Raises:
+        TlsError: always.
+    """
     raise TlsError("the key is encrypted; write it without a password")
 
 

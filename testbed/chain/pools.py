@@ -6,23 +6,25 @@ for each question. Which replica of a group a pod gets is the kubelet's choice.
 
 import copy
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import yaml
 
 from testbed.chain import manifests, server
 from testbed.chain.chain import WINDOW_SECONDS, Chain
 from testbed.chain.manifests import Manifest
+from testbed.chain.mounts import mounts, program
 from testbed.chain.traffic import MARK, PoolFeed
 from testbed.cluster import image
 from testbed.cluster.cluster import Cluster
 from testbed.cluster.processes import NodeProcess
 from testbed.driver import build
-from testbed.driver.feeder import DriverFeed
+from testbed.driver.feeder import REFRESHES_PER_SECOND, DriverFeed
 
 MANIFEST: Final = Path(__file__).with_name("gpu-hpa.yaml")
 SLICES: Final = 4
@@ -32,17 +34,6 @@ CROWD: Final = f"{SHARED}-crowd"
 OWN: Final = f"{SHARED}-own"
 BESIDE: Final = f"{SHARED}-beside"
 
-SCENARIO: Final = """
-nodes:
-  - name: node1
-    gpus:
-      - {model: H100-80GB, count: 12}
-      - {model: H100-80GB, mig: [1g.10gb, 1g.10gb, 1g.10gb, 1g.10gb, 1g.10gb, 1g.10gb, 1g.10gb]}
-"""
-# How many of the GPUs are whole, and how many are time-sliced, by resource.
-_WHOLE: Final = 5
-_SLICED: Final = {SHARED: 2, CROWD: 2, OWN: 2, BESIDE: 1}
-
 WORKLOAD_METRICS: Final = """
 workloadMetrics:
   interval: 2s
@@ -50,6 +41,29 @@ workloadMetrics:
     - {name: request_latency_ms, series: request_latency_ms, type: average, window: 6s, idle: zero}
 """
 _TRAFFIC: Final = "/traffic"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Equipment:
+    """The GPUs of the node: so many whole ones, time-sliced ones by resource, partitioned ones."""
+
+    whole: int
+    sliced: Mapping[str, int]
+    partitioned: int
+
+    def scenario(self) -> str:
+        """Return them as a node of the simulator."""
+        mig = ", ".join(["1g.10gb"] * 7)
+        return f"""
+nodes:
+  - name: node1
+    gpus:
+      - {{model: H100-80GB, count: {self.whole + sum(self.sliced.values())}}}
+      - {{model: H100-80GB, count: {self.partitioned}, mig: [{mig}]}}
+"""
+
+
+FEW: Final = Equipment(whole=5, sliced={SHARED: 2, CROWD: 2, OWN: 2, BESIDE: 1}, partitioned=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +109,12 @@ def hpa_name(pool: Pool) -> str:
 class PoolChain(Chain):
     """The running chain with its pools; they have no traffic until it is set."""
 
+    equipment: ClassVar = FEW
+    workload_metrics: ClassVar = WORKLOAD_METRICS
+    refreshes_per_second: ClassVar = REFRESHES_PER_SECOND
+
     def __init__(self, cluster: Cluster, pools: Sequence[Pool]) -> None:
-        super().__init__(cluster, scenario=SCENARIO)
+        super().__init__(cluster, scenario=self.equipment.scenario())
         self.pools = pools
         self._plugins: dict[str, NodeProcess] = {}
         self._traffic_folder = cluster.folder / "traffic"
@@ -110,7 +128,7 @@ class PoolChain(Chain):
     def _start_exporter(self, undo: ExitStack) -> None:
         cluster, state = self.cluster, self.cluster.folder / "nvml-state"
         proc = Path(f"/proc/{cluster.init.pid}/root/proc")
-        driver = DriverFeed(self.node, state)
+        driver = DriverFeed(self.node, state, refreshes_per_second=self.refreshes_per_second)
         self.feed = PoolFeed(self.node, driver, proc, self._traffic_folder)
         undo.enter_context(driver)
         names = {manifests.NAMESPACE, *(pool.namespace for pool in self.pools)}
@@ -123,27 +141,28 @@ class PoolChain(Chain):
 
     def _exporter_flags(self) -> list[str]:
         # Without the processes of pods, nobody's part of a time-sliced GPU is known.
-        window = f"--contention-window-seconds={WINDOW_SECONDS}"
-        return [*super()._exporter_flags(), "--pid-namespace=any", window]
+        return [*super()._exporter_flags(), "--pid-namespace=any"]
+
+    def _window_flags(self) -> list[str]:
+        return [*super()._window_flags(), f"--contention-window-seconds={WINDOW_SECONDS}"]
 
     def _adapter_flags(self) -> list[str]:
         rules = self.cluster.folder / "workload-metrics.yaml"
-        rules.write_text(WORKLOAD_METRICS)
+        rules.write_text(self.workload_metrics)
         return [*super()._adapter_flags(), f"--rules-files={rules}"]
 
     def devices(self) -> dict[str, tuple[str, ...]]:
         """Return the uuids of the devices behind each resource."""
-        *gpus, partitioned = self.node.gpus
-        uuids = iter([gpu.uuid for gpu in gpus])
-        found = {manifests.GPU: tuple(next(uuids) for _ in range(_WHOLE))}
-        found |= {name: tuple(next(uuids) for _ in range(n)) for name, n in _SLICED.items()}
-        return found | {MIG: tuple(device.uuid for device in partitioned.mig_devices)}
+        gpus = iter(self.node.gpus)
+        counts = {manifests.GPU: self.equipment.whole, **self.equipment.sliced}
+        found = {name: tuple(gpu.uuid for gpu in islice(gpus, n)) for name, n in counts.items()}
+        return found | {MIG: tuple(device.uuid for gpu in gpus for device in gpu.mig_devices)}
 
     def offer(self, resource: str, *, gpus: int | None = None) -> None:
         """Offer the first so many GPUs of a resource, or all; those that were offered stay."""
         offered = self.devices()[resource][:gpus]
         ids = list(offered)
-        if resource in _SLICED:
+        if resource in self.equipment.sliced:
             ids = [f"{uuid}::{replica}" for uuid in offered for replica in range(SLICES)]
         if resource in self._plugins:
             self._plugins[resource].end()
@@ -174,14 +193,9 @@ class PoolChain(Chain):
             "prometheus.io/scrape": "true",
             "prometheus.io/port": str(server.PORT),
         }
-        places = _places() | {_TRAFFIC: self._traffic_folder}
-        container["volumeMounts"] = [
-            {"name": f"v{n}", "mountPath": at, "readOnly": True} for n, at in enumerate(places)
-        ]
-        template["spec"]["volumes"] = [
-            {"name": f"v{n}", "hostPath": {"path": str(path)}}
-            for n, path in enumerate(places.values())
-        ]
+        places = program(Path(server.__file__)) | {_TRAFFIC: self._traffic_folder}
+        host = mounts(places)
+        container["volumeMounts"], template["spec"]["volumes"] = host.volume_mounts, host.volumes
         return made
 
 
@@ -196,9 +210,3 @@ def _server(pool: Pool) -> dict[str, Any]:
             "periodSeconds": 2,
         },
     }
-
-
-def _places() -> dict[str, Path]:
-    """Return the folders of this machine that the server's interpreter needs."""
-    folders = map(Path, ("/usr", "/lib", "/lib64", sys.base_prefix, server.__file__))
-    return {str(path): path for path in dict.fromkeys(folders) if path.exists()}

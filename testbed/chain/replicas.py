@@ -19,6 +19,7 @@ from testbed import binaries
 from testbed.chain import asking
 from testbed.chain.chain import EXPORTER_PORT, Chain
 from testbed.chain.manifests import NAMESPACE, SERVICE, Manifest
+from testbed.chain.mounts import mounts, program
 from testbed.cluster import image
 from testbed.cluster.namespaces import CHECKOUT
 from testbed.cluster.processes import NodeProcess
@@ -214,12 +215,7 @@ def secret(name: str, content: Mapping[str, bytes]) -> Manifest:
 
 
 def _deployment(flags: Sequence[str], volumes: Sequence[Manifest]) -> Manifest:
-    program = _program()
-    mounts = [
-        *({"name": one["name"], "mountPath": f"/{one['name']}"} for one in volumes),
-        *({"name": name, "mountPath": str(path), "readOnly": True} for name, path in program.items()),
-        {"name": "tmp", "mountPath": "/tmp"},
-    ]  # fmt: skip
+    host = mounts(program(Path(sys.prefix), CHECKOUT))
     container = {
         "name": "adapter",
         "image": image.PAUSE,
@@ -231,7 +227,11 @@ def _deployment(flags: Sequence[str], volumes: Sequence[Manifest]) -> Manifest:
             "periodSeconds": 1,
             "failureThreshold": 2,
         },
-        "volumeMounts": mounts,
+        "volumeMounts": [
+            *({"name": one["name"], "mountPath": f"/{one['name']}"} for one in volumes),
+            *host.volume_mounts,
+            {"name": "tmp", "mountPath": "/tmp"},
+        ],
     }
     pod = {
         "serviceAccountName": SERVICE,
@@ -239,7 +239,7 @@ def _deployment(flags: Sequence[str], volumes: Sequence[Manifest]) -> Manifest:
         "containers": [container],
         "volumes": [
             *volumes,
-            *({"name": n, "hostPath": {"path": str(path)}} for n, path in program.items()),
+            *host.volumes,
             {"name": "tmp", "emptyDir": {}},
         ],
     }
@@ -255,10 +255,3 @@ def _deployment(flags: Sequence[str], volumes: Sequence[Manifest]) -> Manifest:
             "template": {"metadata": {"labels": labels}, "spec": pod},
         },
     }
-
-
-def _program() -> dict[str, Path]:
-    """Return the folders of this machine that a Python process of the checkout needs, by a name."""
-    system = (Path("/usr"), Path("/lib"), Path("/lib64"))
-    places = dict.fromkeys([*system, Path(sys.base_prefix), Path(sys.prefix), CHECKOUT])
-    return {f"program-{n}": path for n, path in enumerate(places) if path.exists()}

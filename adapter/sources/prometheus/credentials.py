@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Generic, TypeVar
 
+from slicewatch.service.stamp import Stamp, stamp
+from slicewatch.service.tls import no_password
+
 LONGEST_SECRET: Final = 65_536
 
 T = TypeVar("T")
-_Stamp = tuple[tuple[int, int], ...]
 
 
 class CredentialsError(ValueError):
@@ -89,7 +91,9 @@ class Credentials:
         try:
             context = ssl.create_default_context(cafile=access.ca_file or None)
             if access.certificate_file:
-                context.load_cert_chain(access.certificate_file, access.key_file)
+                context.load_cert_chain(
+                    access.certificate_file, access.key_file, password=no_password
+                )
         except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
             named = ", ".join(self._context.paths)
             reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
@@ -106,12 +110,12 @@ class _Kept(Generic[T]):
     def __init__(self, paths: Sequence[str], make: Callable[[], T]) -> None:
         self.paths = tuple(paths)
         self._make = make
-        self._made: tuple[T, _Stamp] | None = None
+        self._made: tuple[T, Stamp] | None = None
 
     def now(self) -> T:
         # Taken before the files are read: a change in between is seen by the next call.
-        stamp = _stamp(self.paths)
-        if self._made is not None and (self._made[1] == stamp or (self.paths and not stamp)):
+        now = stamp(self.paths)
+        if self._made is not None and (self._made[1] == now or (self.paths and not now)):
             return self._made[0]
         try:
             made = self._make()
@@ -119,18 +123,8 @@ class _Kept(Generic[T]):
             if self._made is None:
                 raise
             return self._made[0]
-        self._made = (made, stamp)
+        self._made = (made, now)
         return made
-
-
-def _stamp(paths: Sequence[str]) -> _Stamp:
-    """Return a value that changes when files are replaced; none if one of them is away."""
-    try:
-        states = [Path(path).stat() for path in paths]
-    except OSError:
-        return ()
-    # Mounted Secrets are replaced by renaming a link, which may leave the times unchanged.
-    return tuple((state.st_mtime_ns, state.st_ino) for state in states)
 
 
 def _secret(path: str) -> str:

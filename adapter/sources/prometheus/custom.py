@@ -11,10 +11,11 @@ from adapter.api.values import Item, metric_list
 from adapter.cluster.pods import Pods
 from adapter.offering import not_found
 from adapter.provider import Answer, Offer, Question, Tree
+from adapter.selection import selected
 from adapter.sources.prometheus import explanation
 from adapter.sources.prometheus.offers import CustomOffer
 from adapter.sources.prometheus.readings import Query, Reading
-from adapter.sources.prometheus.refusals import no_value, rendered, warning
+from adapter.sources.prometheus.refusals import missing, no_value, rendered
 from adapter.sources.prometheus.rules import Rules
 from adapter.sources.prometheus.values import Drop, Value, of_objects
 from slicewatch.promrules.rule import CustomRule, QueryMode
@@ -70,7 +71,7 @@ class CustomRules:
                 [_item(question, offer, name, one) for name, one in served.items()],
             ),
             expires_at=min((one.expires_at for one in served.values()), default=math.inf),
-            warning=warning(offer.resource.plural, outcome.found, outcome.reading),
+            warning=missing(offer.resource.plural, outcome.found, outcome.reading),
             read_at=min((one.read_at for one in served.values()), default=math.nan),
             holds=self._holds(outcome.reading),
         )
@@ -115,15 +116,10 @@ class CustomRules:
     def _selected(self, question: Question) -> tuple[str, ...]:
         """Return the pods that are asked for and have not ended."""
         path = question.path
-        if path.name == ALL:
-            pods = self._pods.select(path.namespace, question.objects)
-            return tuple(pod.metadata.name for pod in pods if not pod.finished)
-        pod = self._pods.get(path.namespace, path.name)
-        if pod is None:
-            raise not_found(path, f"; there is no pod {path.name} in namespace {path.namespace}")
-        if pod.finished:
-            raise not_found(path, f"; the pod has finished ({pod.status.phase})")
-        return (path.name,)
+        pods = selected(self._pods, path, question.objects)
+        if path.name != ALL and pods[0].finished:
+            raise not_found(path, f"; the pod has finished ({pods[0].status.phase})")
+        return tuple(pod.metadata.name for pod in pods if not pod.finished)
 
     async def _outcome(
         self, question: Question, offer: CustomOffer, names: tuple[str, ...] | None

@@ -8,7 +8,7 @@ from adapter.provider import Answer, ExternalQuestion, Tree
 from adapter.sources.prometheus import explanation
 from adapter.sources.prometheus.offers import ExternalOffer
 from adapter.sources.prometheus.readings import Reading
-from adapter.sources.prometheus.refusals import no_external_value, rendered, warning
+from adapter.sources.prometheus.refusals import missing, no_external_value, rendered
 from adapter.sources.prometheus.rules import Rules
 from adapter.sources.prometheus.values import Value, of_series
 from slicewatch.promrules.promql import NAME_LABEL
@@ -41,7 +41,7 @@ class ExternalRules:
         return Answer(
             body=external_list(_item(offer, one) for one in served),
             expires_at=min(one.expires_at for one in served),
-            warning=warning("series", found, reading),
+            warning=missing("series", found, reading),
             read_at=min(one.read_at for one in served),
             holds=self._holds(reading),
         )

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from adapter.api.status import Reason, Refusal
+from adapter.api.status import Reason, Refusal, not_available
 
 
 class FaultClass(StrEnum):
@@ -42,4 +42,4 @@ class BackendError(Exception):
     def refusal(self, metric: str) -> Refusal:
         """Return what a client is told that asked for a metric."""
         reason = Reason.Timeout if self.fault is FaultClass.TIMEOUT else Reason.ServiceUnavailable
-        return Refusal(reason, f"the metric {metric} is not available now: {self}")
+        return not_available(metric, self, reason=reason)

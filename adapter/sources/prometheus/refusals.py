@@ -6,7 +6,8 @@ from contextlib import contextmanager
 
 from adapter.api.paths import ExternalPath, MetricPath
 from adapter.api.quantity import LARGEST
-from adapter.api.status import Reason, Refusal
+from adapter.api.status import Reason, Refusal, not_available
+from adapter.api.warning import MOST_NAMED, listed, warning
 from adapter.offering import not_found
 from adapter.sources.prometheus.offers import CustomOffer, ExternalOffer
 from adapter.sources.prometheus.readings import Reading
@@ -14,8 +15,6 @@ from adapter.sources.prometheus.values import Drop, Value
 from slicewatch.promrules.matchers import UnsupportedRequirementError
 from slicewatch.promrules.rule import CustomRule, ExternalRule
 from slicewatch.promrules.template_nodes import TemplateError
-
-MOST_NAMED = 5
 
 
 @contextmanager
@@ -57,9 +56,7 @@ def no_value(
         f"{len(found)} {offer.resource.plural} match, none has a value: {causes(found, reading)}"
     )
     if any(one.drop is not None and one.drop.passing for one in found.values()):
-        return Refusal(
-            Reason.ServiceUnavailable, f"the metric {path.metric} is not available now: {text}"
-        )
+        return not_available(path.metric, text)
     return not_found(path, f"; {text}{hint}")
 
 
@@ -73,10 +70,8 @@ def no_external_value(
             f"the server could not find the external metric {path.metric}; "
             + nothing(offer, reading, path.namespace),
         )
-    return Refusal(
-        Reason.ServiceUnavailable,
-        f"the metric {path.metric} is not available now: {len(found)} series, none has a value: "
-        + causes(found, reading),
+    return not_available(
+        path.metric, f"{len(found)} series, none has a value: {causes(found, reading)}"
     )
 
 
@@ -112,24 +107,17 @@ def _example(name: str, found: Value, reading: Reading) -> str:
     return f"{name}: {reading.evaluated_at - found.read_at:.0f} s old when asked for"
 
 
-def warning(whose: str, found: Mapping[str, Value], reading: Reading) -> str:
+def missing(whose: str, found: Mapping[str, Value], reading: Reading) -> str:
     """Return the ``Warning`` header for what is missing or changed; empty for nothing."""
     lacking = [name for name, one in found.items() if one.value is None]
     clamped = [name for name, one in found.items() if one.clamped]
     parts = []
     if lacking:
-        parts.append(f"{len(lacking)} of {len(found)} {whose} have no value: {_named(lacking)}")
+        parts.append(f"{len(lacking)} of {len(found)} {whose} have no value: {listed(lacking)}")
     if clamped:
         parts.append(
             f"{len(clamped)} values exceed {LARGEST:g}, where autoscalers overflow, and are "
-            f"limited to it: {_named(clamped)}"
+            f"limited to it: {listed(clamped)}"
         )
     parts += reading.result.warnings[:MOST_NAMED]
-    if not parts:
-        return ""
-    text = "; ".join(parts).replace("\\", "").replace('"', "'")
-    return f'299 - "{"".join(c for c in text if c.isprintable() and c.isascii())}"'
-
-
-def _named(names: list[str]) -> str:
-    return ", ".join(names[:MOST_NAMED]) + (", ..." if len(names) > MOST_NAMED else "")
+    return warning("; ".join(parts))

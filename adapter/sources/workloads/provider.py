@@ -12,11 +12,13 @@ from typing import Final
 
 from adapter.api.paths import ALL
 from adapter.api.resources import PODS
-from adapter.api.status import Reason, Refusal
+from adapter.api.status import Reason, Refusal, not_available
 from adapter.api.values import Item, metric_list, timestamp
+from adapter.api.warning import listed, warning
 from adapter.cluster.pods import Pods
 from adapter.offering import not_found
 from adapter.provider import Answer, Offer, Question, Tree
+from adapter.selection import selected
 from adapter.sources.workloads.declaration import Configuration, Type, WorkloadMetric
 from adapter.sources.workloads.outcome import Absence, Outcome
 from adapter.sources.workloads.scraping import Followed, Scrape, Scraper
@@ -26,7 +28,6 @@ from slicewatch.suggestion import did_you_mean
 
 # How long the first question about a pod waits for its page.
 PATIENCE_SECONDS: Final = 1.0
-_MOST_NAMED: Final = 5
 _ABSENCES: Final = {NotOfferedError: Absence.NOT_OFFERED, NoAddressError: Absence.NO_ADDRESS}
 
 
@@ -137,13 +138,7 @@ class Workloads:
         return found
 
     def _selected(self, question: Question) -> Sequence[Pod]:
-        path = question.path
-        if path.name == ALL:
-            return self._pods.select(path.namespace, question.objects)
-        pod = self._pods.get(path.namespace, path.name)
-        if pod is None:
-            raise not_found(path, f"; there is no pod {path.name} in namespace {path.namespace}")
-        return (pod,)
+        return selected(self._pods, question.path, question.objects)
 
     def _found(self, pod: Pod, metric: WorkloadMetric) -> _Found:
         """Have a pod scraped, and return what its latest page says of a metric."""
@@ -254,8 +249,7 @@ def _nothing(question: Question, metric: WorkloadMetric, found: Sequence[_Found]
     if question.path.name != ALL:
         message = f"no value, since {_example(found[0], metric)}"
     if any(why is not None and why.passing for why in kinds):
-        text = f"the metric {metric.name} is not available now: {message}"
-        return Refusal(Reason.ServiceUnavailable, text)
+        return not_available(metric.name, message)
     return not_found(question.path, f": {message}")
 
 
@@ -282,6 +276,5 @@ def _warning(found: Sequence[_Found]) -> str:
     ]
     if not lacking:
         return ""
-    named = ", ".join(one.pod.metadata.name for one in lacking[:_MOST_NAMED])
-    named += ", ..." if len(lacking) > _MOST_NAMED else ""
-    return f'299 - "{len(lacking)} of {len(found)} pods have no fresh value: {named}"'
+    named = listed(one.pod.metadata.name for one in lacking)
+    return warning(f"{len(lacking)} of {len(found)} pods have no fresh value: {named}")

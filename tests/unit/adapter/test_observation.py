@@ -8,7 +8,6 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from adapter.cluster.requests import Requests
 from adapter.observation import DropMetrics, ReloadMetrics, SecurityMetrics
 from adapter.outcome import Absence
 from adapter.plain import PlainPort
@@ -117,7 +116,7 @@ async def test_the_page_tells_of_streams_security_drops_and_reloads(tmp_path: Pa
     reload.report(False)
     page = PlainPort(
         metrics,
-        Requests(),
+        port.page(),
         port.source,
         port.cache,
         [security.observe, DropMetrics(metrics, dropped).observe],

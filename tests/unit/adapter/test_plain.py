@@ -6,7 +6,6 @@ import aiohttp
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from adapter.cluster.requests import Requests
 from adapter.plain import PlainPort
 from adapter.readiness import Readiness
 from adapter.sources.source import Target
@@ -24,7 +23,7 @@ def port(tmp_path: Path) -> ApiPort:
 
 async def scrape(port: ApiPort) -> dict[str, dict[str, float]]:
     """Return the values of the exporters' metrics by node."""
-    plain = PlainPort(OwnMetrics(ADAPTER), Requests(), port.source, port.cache)
+    plain = PlainPort(OwnMetrics(ADAPTER), port.page(), port.source, port.cache)
     readiness = Readiness(gate=port.gate, pods=port.cache, source=port.source)
     async with (
         serving(plain.app(readiness), Address("127.0.0.1", 0)) as address,

@@ -5,14 +5,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from prometheus_client.parser import text_string_to_metric_families
 
 from adapter.api.label_selectors import parse
 from adapter.cluster.pods import Pods
-from adapter.cluster.requests import Requests, may_hold_gpu, of_pod
+from adapter.cluster.requests import may_hold_gpu, of_pod
 from slicewatch.kube.objects import Pod
 from slicewatch.kube.workloads import workload
-from slicewatch.service.exposition import Format
 from testbed import fleet
 
 
@@ -172,32 +170,3 @@ def test_a_pod_asks_for_what_the_scheduler_reserves(pod: Pod, expected: dict[str
 )
 def test_a_pod_may_hold_a_gpu_by_request_or_by_claim(pod: Pod, may: bool) -> None:
     assert may_hold_gpu(pod) is may
-
-
-def test_requests_are_summed_by_phase_and_end_with_the_pod() -> None:
-    requests = Requests()
-    running, waiting = made("a", gpus=2), made("b", phase="Pending")
-    requests.changed(None, running)
-    requests.changed(None, waiting)
-    requests.changed(None, made("c", gpus=0))
-    assert requests.sums() == {
-        ("ml", "nvidia.com/gpu", "Running"): 2,
-        ("ml", "nvidia.com/gpu", "Pending"): 1,
-    }
-    started = made("b", phase="Running")
-    requests.changed(waiting, started)
-    assert requests.sums() == {("ml", "nvidia.com/gpu", "Running"): 3}
-    requests.changed(running, made("a", gpus=2, phase="Succeeded"))
-    requests.changed(started, None)
-    assert requests.sums() == {}
-
-
-def test_requests_are_exposed_as_the_catalog_declares_them() -> None:
-    requests = Requests()
-    requests.changed(None, made("a", gpus=2))
-    text = requests.render(Format.TEXT).decode()
-    (family,) = text_string_to_metric_families(text)
-    assert (family.name, family.type) == ("gpu_pod_requests", "gauge")
-    labels = {"namespace": "ml", "resource": "nvidia.com/gpu", "phase": "Running"}
-    assert [(s.labels, s.value) for s in family.samples] == [(labels, 2.0)]
-    assert Requests().render(Format.TEXT) == b""

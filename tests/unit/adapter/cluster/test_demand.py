@@ -6,10 +6,12 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
 
 from adapter.cluster.asks import Ask, Asks, Reason, ask_of
 from adapter.cluster.demand import Demand, preemption
 from slicewatch.kube.objects import Pod, PriorityClass
+from slicewatch.service.exposition import Format
 
 SHORT = (
     "0/3 nodes are available: 1 Insufficient nvidia.com/mig-1g.10gb, 2 node(s) had untolerated "
@@ -37,6 +39,32 @@ def test_requests_are_summed_by_namespace_resource_phase_and_priority_class(clus
         ("ml", GPU, "Pending", "gpu-low"): 4,
         ("team-b", GPU, "Running", ""): 1,
     }
+
+
+def test_requests_move_with_the_phase_and_end_with_the_pod(cluster: Any) -> None:
+    running, waiting = cluster.pod("a", {"gpu": 2}, node="n"), cluster.pod("b", {"gpu": 1})
+    cluster.put(running, waiting, cluster.pod("c"))
+    assert cluster.series("gpu_pod_requests") == {
+        ("ml", GPU, "Running", ""): 2,
+        ("ml", GPU, "Pending", ""): 1,
+    }
+    started = cluster.pod("b", {"gpu": 1}, node="n")
+    cluster.put(started)
+    cluster.monotonic.at += 1
+    assert cluster.series("gpu_pod_requests") == {("ml", GPU, "Running", ""): 3}
+    cluster.put(cluster.pod("a", {"gpu": 2}, node="n", phase="Succeeded"))
+    cluster.remove(started)
+    cluster.monotonic.at += 1
+    assert cluster.series("gpu_pod_requests") == {}
+
+
+def test_requests_are_exposed_as_the_catalog_declares_them(cluster: Any) -> None:
+    cluster.put(cluster.pod("a", {"gpu": 2}, node="n"))
+    text = cluster.page.render(Format.TEXT).decode()
+    (family,) = (f for f in text_string_to_metric_families(text) if f.name == "gpu_pod_requests")
+    assert family.type == "gauge"
+    labels = {"namespace": "ml", "resource": GPU, "phase": "Running"}
+    assert [(s.labels, s.value) for s in family.samples] == [(labels, 2.0)]
 
 
 def test_a_pod_that_claims_devices_is_counted_although_not_what_it_gets(cluster: Any) -> None:
