@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from adapter import garbage
 from adapter.api.authentication import Gate
 from adapter.api.certificate import ServingCertificate
 from adapter.api.resources import Resources
@@ -16,6 +17,7 @@ from adapter.cluster.page import ClusterPage
 from adapter.cluster.pods import Pods
 from adapter.configured import Configured
 from adapter.direct import Direct
+from adapter.handover import Handover
 from adapter.observation import DropMetrics, ReloadMetrics, SecurityMetrics
 from adapter.offering import Offering
 from adapter.plain import PlainPort
@@ -84,6 +86,7 @@ class Adapter:
         own = certificate(settings)
         self.gate = Gate(own)
         self._trust = Trust(self.gate, settings)
+        self._handover = Handover(self.gate, provisional=not settings.tls_cert_file)
         self.service = ServiceReference(
             namespace=settings.service_namespace or own_namespace(), name=settings.service_name
         )
@@ -155,7 +158,9 @@ class Adapter:
             ("exporters", self.exporters.run()),
             ("trust", self._trust.run()),
             ("registration", self._registration.run()),
+            ("handover", self._handover.run(self._registration.settle)),
             ("reload", self._reload()),
+            ("garbage", garbage.run()),
         ]
         if self._trust.from_cluster:
             tasks.append(("front proxy", self.published.run()))
@@ -176,7 +181,7 @@ class Adapter:
             namespace=self.service.namespace,
             names=(*names_of(self.service), *settings.tls_names),
             place=own,
-            replaced=self._trust.read_files,
+            replaced=self._handover.replaced,
         )
         return issuance.bundle
 

@@ -1,4 +1,7 @@
-"""Keeps the API port's trust current: the front proxy's authority and our own certificate."""
+"""Keeps the API port's trust current: who the front proxy is, and what it is shown first.
+
+Of a serving certificate that is replaced later, see ``adapter.handover``.
+"""
 
 import asyncio
 import ssl
@@ -9,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from adapter.api.authentication import FrontProxy, Gate, TrustError
-from adapter.api.certificate import CertificateError, ServingCertificate, self_signed
+from adapter.api.certificate import ServingCertificate, self_signed
 from adapter.settings import AdapterSettings
 from slicewatch.kube.objects import ConfigMap, Selection
 from slicewatch.service import logs
@@ -36,7 +39,11 @@ def certificate(settings: AdapterSettings) -> ServingCertificate:
         CertificateError: it cannot be made.
     """
     if settings.tls_cert_file:
-        return ServingCertificate(Path(settings.tls_cert_file), Path(settings.tls_key_file))
+        return ServingCertificate(
+            Path(settings.tls_cert_file),
+            Path(settings.tls_key_file),
+            Path(settings.tls_ca_file) if settings.tls_ca_file else None,
+        )
     return self_signed(settings.tls_names, settings.cert_dir)
 
 
@@ -111,13 +118,10 @@ class Trust:
         wanted = self._wanted
         if wanted is not None and self._names:
             wanted = replace(wanted, allowed_names=self._names)
-        try:
-            if self._gate.trust(wanted):
-                self._told = False
-                names = None if wanted is None else wanted.allowed_names
-                log.info("trust and serving certificate updated", front_proxy_names=names)
-        except CertificateError as error:
-            faults["cannot use serving certificate"] = str(error)
+        if self._gate.trust(wanted):
+            self._told = False
+            names = None if wanted is None else wanted.allowed_names
+            log.info("trust updated", front_proxy_names=names)
         # Each fault once: files are looked at every few seconds.
         for event, reason in faults.items():
             if self._faults.get(event) != reason:

@@ -4,9 +4,11 @@ For faults and for what is sent; what PromQL means, only a real server knows (``
 """
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from email.utils import formatdate
 from http import HTTPStatus
 from typing import Any
 
@@ -65,6 +67,7 @@ class ScriptedPrometheus:
         asked: all requests so far.
         arrived: set once one has come.
         gate: requests wait until it is set, as it is at first.
+        ahead_seconds: of its clock, before that of whoever asks.
     """
 
     def __init__(self) -> None:
@@ -73,6 +76,7 @@ class ScriptedPrometheus:
         self.arrived = asyncio.Event()
         self.gate = asyncio.Event()
         self.gate.set()
+        self.ahead_seconds = 0.0
         self.say: Callable[[Asked], Said] = lambda _: vector()
 
     @property
@@ -88,15 +92,18 @@ class ScriptedPrometheus:
         self.say = lambda one: vector(*times) if dates(one) else vector(*samples)
 
     @asynccontextmanager
-    async def serving(self) -> AsyncIterator["ScriptedPrometheus"]:
-        """Serve on a free loopback port."""
+    async def serving(
+        self, tls: ssl.SSLContext | None = None, port: int = 0
+    ) -> AsyncIterator["ScriptedPrometheus"]:
+        """Serve on a loopback port, by default a free one."""
         application = web.Application()
         application.router.add_route("*", "/prefix/{path:.*}", self._answer)
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
+        site = web.TCPSite(runner, "127.0.0.1", port, ssl_context=tls)
         await site.start()
-        self.url = f"http://127.0.0.1:{runner.addresses[0][1]}/prefix"
+        scheme = "http" if tls is None else "https"
+        self.url = f"{scheme}://127.0.0.1:{runner.addresses[0][1]}/prefix"
         try:
             yield self
         finally:
@@ -118,8 +125,17 @@ class ScriptedPrometheus:
         return web.Response(
             body=said.body,
             status=said.status,
-            headers={"Content-Type": "application/json", **(said.headers or {})},
+            headers={
+                "Content-Type": "application/json",
+                "Date": formatdate(_time(fields) + self.ahead_seconds, usegmt=True),
+                **(said.headers or {}),
+            },
         )
+
+
+def _time(fields: Mapping[str, str]) -> float:
+    """Return the time at which a request was sent, by the clock of who sent it."""
+    return float(fields.get("time") or fields.get("end") or 0.0)
 
 
 def dates(one: Asked) -> bool:

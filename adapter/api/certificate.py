@@ -57,14 +57,8 @@ class ServingCertificate:
         """
         # Taken before the files are read: a change in between is seen by the next look.
         now = self.stamp()
-        try:
-            read = self.certificate.read_bytes(), self.key.read_bytes()
-            load_chain(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), *read)
-        except (OSError, ValueError) as error:
-            raise CertificateError(
-                f"serving certificate {self.certificate} with key {self.key}: {error}"
-            ) from error
-        self._read, self._stamp = read, now
+        self._read = self._files()
+        self._stamp = now
 
     def load_into(self, context: ssl.SSLContext) -> None:
         """Make a context serve what was read; the files are read if that was never done.
@@ -110,8 +104,17 @@ class ServingCertificate:
     def _known(self) -> tuple[bytes, bytes]:
         if self._read is None:
             self.renew()
-        assert self._read is not None
-        return self._read
+        return self._read or self._files()
+
+    def _files(self) -> tuple[bytes, bytes]:
+        try:
+            read = self.certificate.read_bytes(), self.key.read_bytes()
+            load_chain(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), *read)
+        except (OSError, ValueError) as error:
+            raise CertificateError(
+                f"serving certificate {self.certificate} with key {self.key}: {error}"
+            ) from error
+        return read
 
 
 def self_signed(names: Sequence[str], folder: str) -> ServingCertificate:

@@ -2,7 +2,8 @@
 
 aiohttp takes every connection and waits two minutes for its first request; some hundred clients
 that say nothing would use up all file descriptors. Here a connection has a place from the moment
-it is accepted, before its TLS handshake, and one that waits makes room for one that comes.
+it is accepted, before its TLS handshake, and one that waits makes room for one that comes. What one
+may hold meanwhile is limited, too: of a request that does not end, and of an answer nobody takes.
 """
 
 import asyncio
@@ -10,8 +11,10 @@ import contextlib
 import resource
 import socket
 import ssl
+import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -21,6 +24,8 @@ from slicewatch.service import logs
 FIRST_REQUEST_SECONDS = 10.0
 # Go clients keep an idle connection for 90 s: the server has to wait longer.
 NEXT_REQUEST_SECONDS = 120.0
+# Scrapers give up after ten; a client that takes nothing keeps the whole answer in memory.
+ANSWER_SECONDS = 30.0
 MOST_CONNECTIONS = 512
 # Between two words in the log about connections that had to go.
 SILENCE_SECONDS = 60.0
@@ -33,6 +38,10 @@ OPTIONS = {
     "max_headers": 4_096,
     "keepalive_timeout": NEXT_REQUEST_SECONDS,
 }
+
+# The largest of all these would be 256 MB. Several thousand groups of a user fit into this.
+MOST_HEAD_BYTES = 262_144
+_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\n\r\n"
 
 Tls = Callable[[], ssl.SSLContext | None]
 """Returns the context for the next connection; None for plain HTTP. Never waits."""
@@ -74,11 +83,42 @@ class _Place:
 
 
 class _Connection(web.RequestHandler):
-    """aiohttp's connection, which also says when it ends."""
+    """aiohttp's connection, which also limits a request's head, and says what has come to its end.
 
-    def __init__(self, server: web.Server, ended: Callable[["_Connection"], None]) -> None:
+    Args:
+        answered: told when an answer has been handed over, but for what a client takes at once.
+        ended: told when the connection is gone.
+    """
+
+    def __init__(
+        self,
+        server: web.Server,
+        *,
+        answered: Callable[["_Connection"], None],
+        ended: Callable[["_Connection"], None],
+    ) -> None:
         super().__init__(server, loop=asyncio.get_running_loop(), **OPTIONS)  # type: ignore[arg-type]
+        self._answered = answered
         self._ended = ended
+        self._head_bytes = 0
+
+    def data_received(self, data: bytes) -> None:
+        if self._waiter is None:  # what comes belongs to a request, or follows one
+            self._head_bytes = 0
+        before = self._request_count
+        super().data_received(data)
+        if self._waiter is not None and self._request_count == before:
+            self._head_bytes += len(data)
+        if self._head_bytes > MOST_HEAD_BYTES and self.transport is not None:
+            self.transport.write(_TOO_LARGE)
+            self.force_close()
+
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        finished = await super().finish_response(request, resp, start_time)
+        self._answered(self)
+        return finished
 
     def connection_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)
@@ -91,6 +131,14 @@ class _Connection(web.RequestHandler):
             log.debug("malformed request", fault=type(fault).__name__)
         else:
             super().log_exception(*args, **about)
+
+
+def _break_off(transport: asyncio.Transport) -> None:
+    """Close at once; the system, too, forgets what a client has not taken."""
+    if transport.get_write_buffer_size():
+        taken = transport.get_extra_info("socket")
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    transport.abort()
 
 
 class Connections:
@@ -139,7 +187,7 @@ class Connections:
                 await asyncio.sleep(0)
 
     def _admit(self, taken: socket.socket, entering: asyncio.TaskGroup) -> None:
-        connection = _Connection(self._server, self._end)
+        connection = _Connection(self._server, answered=self._wait_for_next, ended=self._end)
         task = entering.create_task(self._enter(taken, connection), name="handshake")
         place = self._places[connection] = _Place(close=task.cancel)
         place.expect(FIRST_REQUEST_SECONDS)
@@ -159,7 +207,7 @@ class Connections:
                 self._failed(error)
             return
         if connection in self._places:
-            self._places[connection].close = transport.abort
+            self._places[connection].close = partial(_break_off, transport)
 
     def _entered(self, connection: _Connection, taken: socket.socket) -> None:
         """Give the place of a connection back that never came to be one."""
@@ -203,8 +251,13 @@ class Connections:
         finally:
             if connection in self._places:
                 place.served = True
-                # aiohttp closes an idle one in good order before.
-                place.expect(NEXT_REQUEST_SECONDS + FIRST_REQUEST_SECONDS)
+                place.expect(ANSWER_SECONDS)
+
+    def _wait_for_next(self, connection: web.RequestHandler) -> None:
+        place = self._places.get(connection)
+        if place is not None and place.served:
+            # aiohttp closes an idle one in good order before.
+            place.expect(NEXT_REQUEST_SECONDS + FIRST_REQUEST_SECONDS)
 
     def _complain(self, event: str, **fields: object) -> None:
         now = asyncio.get_running_loop().time()

@@ -152,14 +152,22 @@ def is_health(request: web.Request) -> bool:
 HEALTH_PATHS = ("/livez", "/readyz", "/readyz/{check}")
 
 
-def add_health(app: web.Application, ready: Mapping[str, Check]) -> None:
+def add_health(
+    app: web.Application, ready: Mapping[str, Check], *, alive: Check = lambda: None
+) -> None:
     """Add ``/livez`` (the loop turns), ``/readyz`` and ``/readyz/<check>``.
 
     ``?verbose`` lists the checks; ``?exclude=<check>`` leaves one out, and may be repeated.
+
+    Args:
+        app: what they are added to.
+        ready: what has to be well for ``/readyz``.
+        alive: what only a new start of the process could heal.
     """
 
     async def livez(_: web.Request) -> web.Response:
-        return web.Response(text="ok\n")
+        fault = alive()
+        return web.Response(status=500 if fault else 200, text=f"{fault or 'ok'}\n")
 
     async def readyz(request: web.Request) -> web.Response:
         name = request.match_info.get("check")

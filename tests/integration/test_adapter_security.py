@@ -15,6 +15,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from adapter.registration import api_services
 from slicewatch.kube.fake import FakeKube
 from slicewatch.kube.objects import API_SERVICE, CONFIG_MAP, POD, SECRET
 from slicewatch.service import certificates
@@ -93,6 +94,82 @@ async def test_replicas_are_verified_by_one_authority_that_kubernetes_is_told_of
     assert (external.spec.ca_bundle, external.spec.insecure_skip_tls_verify) == (b"", True)
     assert f'api_service_registered{{api="{CUSTOM}",reason=""}} 1.0' in families
     assert f'api_service_registered{{api="{EXTERNAL}",reason="other"}} 0.0' in families
+
+
+@pytest.mark.timeout(90)
+async def test_a_certificate_and_its_authority_that_are_replaced_at_once_cost_no_request(
+    tmp_path: Path,
+) -> None:
+    """Each request verifies by the caBundle of its moment, as kube-apiserver does."""
+    world = await world_of(tmp_path)
+    names = [name for name in api_services(external=True) if name != EXTERNAL]
+    for name in names:
+        await api_service(world.kube, name, "slicewatch-adapter")
+    mounted = Mounted(tmp_path / "mounted")
+    first, second = (mounted.issued(name) for name in ("first", "second"))
+    mounted.put(first)
+    statuses: list[int] = []
+
+    async def registered() -> bytes:
+        return (await world.kube.get(API_SERVICE, CUSTOM)).spec.ca_bundle
+
+    async def asked() -> bool:
+        statuses.append(await status_as_kubernetes(world, await registered()))
+        return any(one["event"] == "serving certificate replaced" for one in world.log)
+
+    async with running(world, tmp_path, *mounted.flags):
+        await eventually(registered, "the first authority in the APIService")
+        mounted.put(second)
+        deadline = asyncio.get_running_loop().time() + 60
+        while not await asked() and asyncio.get_running_loop().time() < deadline:
+            pass
+        for _ in range(3):
+            assert await asked()
+        bundle = await registered()
+    assert set(statuses) == {200}
+    assert bundle == first.authority + second.authority
+
+
+@dataclass(frozen=True, kw_only=True)
+class Issue:
+    """A certificate and who signed it, all PEM."""
+
+    authority: bytes
+    certificate: bytes
+    key: bytes
+
+
+@dataclass(frozen=True)
+class Mounted:
+    """A Secret of certificates as the kubelet mounts it: replaced as a whole, by one rename."""
+
+    folder: Path
+
+    @property
+    def flags(self) -> list[str]:
+        files = {"cert": "tls.crt", "key": "tls.key", "ca": "ca.crt"}
+        data = self.folder / "..data"
+        return [f"--tls-{name}-file={data / file}" for name, file in files.items()]
+
+    def issued(self, name: str) -> Issue:
+        """Return a new certificate of a new authority."""
+        authority = certificates.issue(name, lifetime=DAY, authority=True)
+        names = ["slicewatch-adapter.default.svc", "127.0.0.1"]
+        own = certificates.issue("own", lifetime=DAY, issuer=authority, server_names=names)
+        return Issue(
+            authority=authority.certificate_pem, certificate=own.certificate_pem, key=own.key_pem
+        )
+
+    def put(self, issue: Issue) -> None:
+        self.folder.mkdir(exist_ok=True)
+        written = self.folder / f"..{len(list(self.folder.iterdir()))}"
+        written.mkdir()
+        content = {"ca.crt": issue.authority, "tls.crt": issue.certificate, "tls.key": issue.key}
+        for name, pem in content.items():
+            (written / name).write_bytes(pem)
+        link = self.folder / "..new"
+        link.symlink_to(written.name)
+        link.replace(self.folder / "..data")
 
 
 async def is_ready(world: World) -> bool:

@@ -7,6 +7,7 @@ import asyncio
 import ssl
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
@@ -27,6 +28,8 @@ MOST_BYTES: Final = 8 << 20
 MOST_CONNECTIONS: Final = 20
 # The backend's own limit is a little shorter, so that it says why before we give up.
 _MARGIN: Final = 0.9
+# Queries are for our time: by a clock that is behind, old samples would look new.
+MOST_SKEW_SECONDS: Final = 60.0
 # aiohttp reports an overlong header as an HTTP error that is not one of its client errors.
 _FAILURES: Final = (aiohttp.ClientError, HttpProcessingError, OSError, ValueError)
 _DENIED: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
@@ -90,7 +93,7 @@ class Backend:
         """
         limit = f"{self.config.timeout_seconds * _MARGIN * 1000:.0f}ms"
         body = await self._ask(
-            "/api/v1/query", [("query", text), ("time", f"{at:.3f}"), ("timeout", limit)]
+            "/api/v1/query", [("query", text), ("time", f"{at:.3f}"), ("timeout", limit)], at
         )
         return self._read(query_result.result, body)
 
@@ -114,23 +117,29 @@ class Backend:
         """
         # Some backends read a missing end, or one that is 0, as the year 1970.
         fields = [("match[]", match), ("start", f"{start:.3f}"), ("end", f"{end:.3f}")]
-        return self._read(query_result.names, await self._ask("/api/v1/labels", fields))
+        return self._read(query_result.names, await self._ask("/api/v1/labels", fields, end))
 
-    async def _ask(self, path: str, fields: Fields) -> bytes:
+    async def _ask(self, path: str, fields: Fields, now: float) -> bytes:
         """Return the body of an answer that may be read, or raise what is wrong."""
         try:
             async with asyncio.timeout(self.config.timeout_seconds):
-                status, body = await self._exchange(path, fields)
+                status, date, body = await self._exchange(path, fields)
         except TimeoutError as error:
             limit = f"no answer within {self.config.timeout_seconds:g} s"
             raise self._error(FaultClass.TIMEOUT, limit) from error
         except _FAILURES as error:
-            raise self._error(FaultClass.UNREACHABLE, _text(error)) from error
+            raise self._error(*_unreached(error)) from error
         if status != HTTPStatus.OK:
             raise self._refused(status, body)
+        skew = _seconds(date, now) - now
+        if abs(skew) > MOST_SKEW_SECONDS:
+            raise self._error(
+                FaultClass.CLOCK, f"it is {skew:+.0f} s from ours; set the clocks of both"
+            )
         return body
 
-    async def _exchange(self, path: str, fields: Fields) -> tuple[int, bytes]:
+    async def _exchange(self, path: str, fields: Fields) -> tuple[int, str, bytes]:
+        """Return the status, the time by the other side's clock, and the body."""
         verb = self.config.verb
         form: dict[str, Any] = {"params": fields} if verb is Verb.GET else {"data": dict(fields)}
         async with self._session().request(
@@ -143,7 +152,7 @@ class Backend:
             allow_redirects=False,
             **form,
         ) as answer:
-            return answer.status, await self._body(answer)
+            return answer.status, answer.headers.get("Date", ""), await self._body(answer)
 
     def _session(self) -> aiohttp.ClientSession:
         if self._client is None:
@@ -207,6 +216,26 @@ class Backend:
 
     def _error(self, fault: FaultClass, detail: str) -> BackendError:
         return BackendError(self.name, fault, detail)
+
+
+def _unreached(error: Exception) -> tuple[FaultClass, str]:
+    """Return why there is no answer, without the address: clients are told."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        found = error.certificate_error
+        return FaultClass.DISTRUSTED, getattr(found, "verify_message", "") or _text(found)
+    if isinstance(error, aiohttp.ClientConnectorSSLError):
+        return FaultClass.UNREACHABLE, f"no TLS there ({error.os_error.reason})"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return FaultClass.UNREACHABLE, error.strerror or _text(error.os_error)
+    return FaultClass.UNREACHABLE, _text(error)
+
+
+def _seconds(date: str, unknown: float) -> float:
+    """Return the time of a ``Date`` header, in seconds since the epoch, or ``unknown``."""
+    try:
+        return parsedate_to_datetime(date).timestamp()
+    except (ValueError, OverflowError):
+        return unknown
 
 
 def _text(error: Exception) -> str:

@@ -9,12 +9,14 @@ class FaultClass(StrEnum):
     """What kind of fault it is. The text completes 'the backend …'."""
 
     UNREACHABLE = "cannot be reached"
+    DISTRUSTED = "shows a certificate that is not accepted"
     TIMEOUT = "did not answer in time"
     DENIED = "does not let the adapter in"
     REFUSED = "refuses the query"
     FAILED = "failed"
     MALFORMED = "gave an answer that cannot be used"
     TOO_LARGE = "gave an answer that is too large"
+    CLOCK = "has another time than the adapter"
     CREDENTIALS = "cannot be asked, since credentials cannot be read"
     UNKNOWN = "is not configured"
 

@@ -163,7 +163,7 @@ class Workloads:
 
     def _explained(self, found: _Found) -> Tree:
         namespace, name = found.pod.key
-        outcome, now = found.outcome, self._scraper.wall()
+        outcome, now = found.outcome, self._scraper.monotonic()
         tree: Tree = {"namespace": namespace, "name": name, "value": outcome.value}
         if outcome.absence is None:
             tree["timestamp"] = timestamp(int(found.read_at))
@@ -180,7 +180,7 @@ class Workloads:
 def _page(followed: Followed, now: float) -> Tree:
     tree: Tree = {"url": str(followed.target.url), "fault": followed.fault}
     if followed.latest is not None:
-        tree["ageSeconds"] = round(now - followed.latest.read_at, 3)
+        tree["ageSeconds"] = round(now - followed.latest.at, 3)
         tree["bytes"] = followed.latest.size_bytes
     return tree
 

@@ -190,7 +190,7 @@ async def test_a_new_serving_certificate_costs_the_front_proxy_no_answer(port: A
     async with port.client(port.front_proxy()) as client:
         assert (await port.ask(PATH, client=client)).status == 200
         port.pki.issue("adapter", sans=["127.0.0.1"], client=False)
-        port.trust(port.pki)
+        port.gate.renew()
         last = await port.ask(PATH, client=client)
         assert (last.status, last.headers["Connection"]) == (200, "close")
 

@@ -182,6 +182,19 @@ async def test_a_secret_of_something_else_is_named_and_left_alone(
     assert await kube.get(SECRET, "authority", "gpu") == before
 
 
+@pytest.mark.parametrize("hours", [-1, 1])
+async def test_a_clock_that_jumps_by_an_hour_replaces_nothing(
+    tmp_path: Path, clock: Clock, hours: int
+) -> None:
+    replica = Replica(FakeKube(), tmp_path / "a", clock)
+    before = await replica.issuance.bundle()
+    clock.now += datetime.timedelta(hours=hours)
+    assert await replica.issuance.bundle() == before
+    assert replica.issued == 1
+    assert replica.certificate.not_valid_before_utc <= clock.now
+    assert clock.now < replica.certificate.not_valid_after_utc
+
+
 async def test_a_failing_api_server_leaves_the_certificate_as_it_is(
     tmp_path: Path, clock: Clock
 ) -> None:

@@ -8,15 +8,18 @@ import pytest
 from structlog.testing import capture_logs
 
 from adapter.api.certificate import CertificateError
-from adapter.registration import Registration, Standing, api_services, of_file
+from adapter.ca_bundle import OVERLAP_SECONDS
+from adapter.registration import Registered, Registration, Standing, api_services, of_file
 from slicewatch.kube import errors
 from slicewatch.kube.fake import FakeKube
 from slicewatch.kube.objects import API_SERVICE, ServiceReference
+from testbed.front_proxy import ManualClock
 
 OURS = ServiceReference(namespace="gpu", name="adapter")
 CUSTOM = "v1beta2.custom.metrics.k8s.io"
 EXTERNAL = "v1beta1.external.metrics.k8s.io"
 PEM = b"-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n"
+NEXT = PEM.replace(b"AA==", b"AQ==")
 
 
 class Authorities:
@@ -51,8 +54,16 @@ def at(name: str, namespace: str = "gpu") -> dict[str, Any]:
     return {"namespace": namespace, "name": name, "port": 443}
 
 
-def registration(kube: FakeKube, bundle: Any, *names: str) -> Registration:
-    return Registration(kube, service=OURS, names=names or (CUSTOM,), bundle=bundle)
+def registration(
+    kube: FakeKube, bundle: Any, *names: str, clock: ManualClock | None = None
+) -> Registration:
+    return Registration(
+        kube,
+        service=OURS,
+        names=names or (CUSTOM,),
+        bundle=bundle,
+        monotonic=clock or ManualClock(1000.0),
+    )
 
 
 async def test_an_api_service_that_points_to_us_gets_the_authority_and_verifies_from_then_on() -> (
@@ -83,14 +94,60 @@ async def test_what_is_right_already_is_not_written_again() -> None:
     assert (await kube.get(API_SERVICE, CUSTOM)).metadata.resource_version == version
 
 
-async def test_a_bundle_that_somebody_replaced_or_that_rotates_is_put_back() -> None:
-    kube, authorities = FakeKube(), Authorities()
+async def test_a_bundle_that_somebody_replaced_is_put_back() -> None:
+    kube = FakeKube()
     await api_service(kube, CUSTOM, at("adapter"), caBundle="b3RoZXI=")
-    made = registration(kube, authorities)
+    await registration(kube, Authorities()).settle()
+    assert (await kube.get(API_SERVICE, CUSTOM)).spec.ca_bundle == PEM
+
+
+async def test_an_authority_that_is_replaced_is_trusted_beside_the_new_one_for_a_while() -> None:
+    kube, authorities, clock = FakeKube(), Authorities(), ManualClock(1000.0)
+    await api_service(kube, CUSTOM, at("adapter"))
+    made = registration(kube, authorities, clock=clock)
     await made.settle()
-    authorities.pem = PEM * 2
+    authorities.pem = NEXT
+    for _ in range(2):
+        assert await made.settle() is Registered.DONE
+        assert (await kube.get(API_SERVICE, CUSTOM)).spec.ca_bundle == PEM + NEXT
+    clock.at += OVERLAP_SECONDS
     await made.settle()
-    assert (await kube.get(API_SERVICE, CUSTOM)).spec.ca_bundle == PEM * 2
+    assert (await kube.get(API_SERVICE, CUSTOM)).spec.ca_bundle == NEXT
+
+
+async def test_a_replica_that_has_not_seen_a_new_authority_yet_does_not_take_it_away() -> None:
+    kube = FakeKube()
+    await api_service(kube, CUSTOM, at("adapter"))
+    ahead, behind = registration(kube, Authorities(NEXT)), registration(kube, Authorities(PEM))
+    await behind.settle()
+    await ahead.settle()
+    version = (await kube.get(API_SERVICE, CUSTOM)).metadata.resource_version
+    for one in (behind, ahead, behind):
+        await one.settle()
+    found = await kube.get(API_SERVICE, CUSTOM)
+    assert found.spec.ca_bundle == PEM + NEXT
+    assert found.metadata.resource_version == version
+
+
+@pytest.mark.parametrize(
+    ("service", "fault", "outcome"),
+    [
+        (at("adapter"), None, Registered.DONE),
+        (at("other"), None, Registered.NOTHING),
+        (at("adapter"), errors.ForbiddenError("403"), Registered.NOTHING),
+        (at("adapter"), errors.UnavailableError("503"), Registered.FAILED),
+    ],
+)
+async def test_whoever_waits_for_it_is_told_what_a_look_came_to(
+    service: Any, fault: errors.KubeError | None, outcome: Registered
+) -> None:
+    kube = FakeKube()
+    await api_service(kube, CUSTOM, service)
+    made = registration(kube, Authorities())
+    if fault is not None:
+        kube.fail_next(fault)
+    assert await made.settle() is outcome
+    assert made.bundled
 
 
 @pytest.mark.parametrize(
@@ -135,7 +192,7 @@ async def test_without_an_authority_the_standing_is_told_and_nothing_is_written(
     kube = FakeKube()
     await api_service(kube, CUSTOM, at("adapter"), insecureSkipTLSVerify=True)
     made = registration(kube, of_file(""))
-    await made.settle()
+    assert await made.settle() is Registered.NOTHING
     found = await kube.get(API_SERVICE, CUSTOM)
     assert found.spec.insecure_skip_tls_verify
     assert made.standings == {CUSTOM: Standing.OURS}
@@ -149,7 +206,7 @@ async def test_a_right_that_is_missing_is_told_once_and_costs_no_other_api_servi
         for _ in range(2):
             kube.fail_next(errors.ForbiddenError("GET /apis/...: 403 no right to get apiservices"))
             await made.settle()
-    assert made.standings == {CUSTOM: Standing.UNKNOWN, EXTERNAL: Standing.OURS}
+    assert made.standings == {CUSTOM: Standing.FORBIDDEN, EXTERNAL: Standing.OURS}
     (entry,) = [entry for entry in logged if entry["event"] == "not registered"]
     assert "403" in entry["fault"]
 
@@ -196,7 +253,7 @@ async def test_an_authority_that_is_not_known_leaves_everything_as_it_is() -> No
     authorities.fault = errors.ForbiddenError("GET secret: 403")
     with capture_logs() as logged:
         for _ in range(2):
-            await made.settle()
+            assert await made.settle() is Registered.FAILED
     assert [entry["fault"] for entry in logged] == ["GET secret: 403"]
     assert not made.bundled
     assert (await kube.get(API_SERVICE, CUSTOM)).spec.insecure_skip_tls_verify

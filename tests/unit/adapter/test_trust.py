@@ -1,4 +1,4 @@
-"""How trust and our own certificate are renewed without a restart, whatever is in the files."""
+"""How trust is renewed without a restart, whatever is in the files."""
 
 import datetime
 from pathlib import Path
@@ -79,52 +79,7 @@ def test_an_authority_of_a_file_needs_no_cluster_and_is_read_again(tmp_path: Pat
     assert gate.proxy == FrontProxy(authorities=second.front_proxy_ca.read_text())
 
 
-async def test_a_replaced_serving_certificate_is_served_to_new_connections(tmp_path: Path) -> None:
-    port = ApiPort(tmp_path / "pki")
-    own = port.pki.issue("shown", sans=["127.0.0.1"], client=False)
-    certificate = ServingCertificate(own.certificate, own.key)
-    gate = Gate(certificate)
-    port.gate, port.api._gate = gate, gate
-    trust = Trust(gate, AdapterSettings())
-    trust.published(None, published(port.pki))
-    async with port.serving():
-        assert await port.status(port.front_proxy(), PATH) == 200
-        stranger = Pki(tmp_path / "stranger").issue("s", sans=["127.0.0.1"], client=False)
-        for old, new in ((own.certificate, stranger.certificate), (own.key, stranger.key)):
-            new.rename(old)
-        trust.read_files()
-        assert await port.status(port.front_proxy(), PATH) == 0
-        port.pki.issue("shown", sans=["127.0.0.1"], client=False)
-        trust.read_files()
-        assert await port.status(port.front_proxy(), PATH) == 200
-
-
-async def test_half_replaced_files_stop_neither_the_adapter_nor_a_change_of_trust(
-    tmp_path: Path,
-) -> None:
-    port = ApiPort(tmp_path / "pki")
-    own = port.pki.issue("shown", sans=["127.0.0.1"], client=False)
-    gate = Gate(ServingCertificate(own.certificate, own.key))
-    port.gate, port.api._gate = gate, gate
-    trust = Trust(gate, AdapterSettings())
-    trust.published(None, published(port.pki))
-    rotated = Pki(tmp_path / "rotated")
-    new = rotated.issue("front-proxy-client", ca=FRONT_PROXY_AUTHORITY)
-    async with port.serving():
-        key = own.key.read_bytes()
-        own.key.write_bytes(rotated.front_proxy_ca.read_bytes())
-        trust.published(None, published(rotated))
-        assert await port.status(port.front_proxy(), PATH) == 200
-        own.key.write_bytes(key)
-        trust.read_files()
-        assert await port.status(new, PATH) == 200
-        assert await port.status(port.front_proxy(), PATH) == 0
-
-
-@pytest.mark.parametrize("faulty", ["certificate", "authorities"])
-def test_a_lasting_fault_is_logged_once_and_what_was_trusted_stays(
-    tmp_path: Path, faulty: str
-) -> None:
+def test_a_lasting_fault_is_logged_once_and_what_was_trusted_stays(tmp_path: Path) -> None:
     pki = Pki(tmp_path / "pki")
     own = pki.issue("shown", sans=["127.0.0.1"], client=False)
     bundle = tmp_path / "ca.crt"
@@ -133,25 +88,12 @@ def test_a_lasting_fault_is_logged_once_and_what_was_trusted_stays(
     trust = Trust(gate, AdapterSettings(requestheader_client_ca_file=str(bundle)))
     trust.read_files()
     before = gate.proxy
-    (own.key if faulty == "certificate" else bundle).write_text("nonsense")
+    bundle.write_text("nonsense")
     with capture_logs() as logged:
         for _ in range(3):
             trust.read_files()
     assert [entry["log_level"] for entry in logged] == ["warning"]
     assert gate.proxy == before
-
-
-def test_faulty_authorities_do_not_hold_up_a_new_serving_certificate(tmp_path: Path) -> None:
-    pki = Pki(tmp_path / "pki")
-    own = pki.issue("shown", sans=["127.0.0.1"], client=False)
-    gate = Gate(ServingCertificate(own.certificate, own.key))
-    trust = Trust(gate, AdapterSettings())
-    trust.published(None, published(pki))
-    trust.published(None, published(pki, **{"requestheader-client-ca-file": "nonsense"}))
-    pki.issue("shown", sans=["127.0.0.1"], client=False)
-    with capture_logs() as logged:
-        trust.read_files()
-    assert [entry["log_level"] for entry in logged] == ["info"]
 
 
 async def test_a_rotated_authority_that_nobody_published_is_counted_and_explained_once(

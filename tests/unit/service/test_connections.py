@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 import datetime
 import resource
+import select
+import socket
 import ssl
 from contextlib import asynccontextmanager
 
@@ -11,9 +13,11 @@ import pytest
 from aiohttp import web
 
 from slicewatch.service import certificates, connections
-from slicewatch.service.connections import most_connections
+from slicewatch.service.connections import MOST_HEAD_BYTES, most_connections
 from slicewatch.service.server import Address, serving
 
+# More than the system keeps for a client that reads nothing.
+LONG_BYTES = 32 << 20
 REQUEST = b"GET /livez HTTP/1.1\r\nHost: here\r\n\r\n"
 
 
@@ -22,10 +26,12 @@ class Site:
 
     def __init__(self):
         self.waiting = 0
+        self.answered = 0
         self.go = asyncio.Event()
         self.app = web.Application()
         self.app.router.add_get("/livez", self.livez)
         self.app.router.add_get("/wait", self.wait)
+        self.app.router.add_get("/long", self.long)
         self.address = None
 
     async def livez(self, _):
@@ -35,6 +41,10 @@ class Site:
         self.waiting += 1
         await self.go.wait()
         return web.Response(text="done")
+
+    async def long(self, _):
+        self.answered += 1
+        return web.Response(body=bytes(LONG_BYTES))
 
     async def connect(self, **options):
         return await asyncio.open_connection(self.address.host, self.address.port, **options)
@@ -129,6 +139,85 @@ async def test_a_connection_that_is_kept_is_closed_when_its_next_request_never_c
             assert await site.ask(client) == b"200"
         client[1].write(b"GET /li")
         await closed(client[0])
+        client[1].close()
+
+
+@pytest.mark.parametrize("asked", [False, True])
+async def test_a_request_that_comes_byte_by_byte_is_not_waited_for_longer(monkeypatch, asked):
+    monkeypatch.setattr(connections, "FIRST_REQUEST_SECONDS", 0.2)
+    monkeypatch.setattr(connections, "NEXT_REQUEST_SECONDS", 0.2)
+    async with running(most=10) as site:
+        reader, writer = client = await site.connect()
+        if asked:
+            assert await site.ask(client) == b"200"
+        ended = asyncio.ensure_future(closed(reader))
+        writer.write(REQUEST[:-4])
+        sent = 0
+        while not ended.done():
+            writer.write(b"e")  # of the name of the host
+            sent += 1
+            await asyncio.wait({ended}, timeout=0.02)
+        await ended
+        writer.close()
+        assert sent > 5
+
+
+async def test_an_answer_that_nobody_takes_is_given_up(monkeypatch):
+    monkeypatch.setattr(connections, "ANSWER_SECONDS", 0.3)
+    async with running(most=10) as site:
+        with socket.create_connection((site.address.host, site.address.port)) as client:
+            # The others wait behind the first, and are never begun.
+            client.sendall(REQUEST.replace(b"/livez", b"/long") * 20)
+            await until(lambda: is_reset(client))
+        assert site.answered == 1
+        assert await site.ask() == b"200"
+
+
+def is_reset(client):
+    """Tell whether the server has broken a connection off, without reading from it."""
+    poll = select.poll()
+    poll.register(client, 0)
+    return bool(poll.poll(0))
+
+
+async def test_an_answer_that_is_taken_slowly_is_not_mistaken_for_one(monkeypatch):
+    monkeypatch.setattr(connections, "ANSWER_SECONDS", 10.0)
+    monkeypatch.setattr(connections, "NEXT_REQUEST_SECONDS", 0.2)
+    monkeypatch.setattr(connections, "FIRST_REQUEST_SECONDS", 0.2)
+    async with running(most=1) as site:
+        reader, writer = await site.connect()
+        writer.write(REQUEST.replace(b"/livez", b"/long"))
+        await reader.readuntil(b"\r\n\r\n")
+        taken, began = 0, asyncio.get_running_loop().time()
+        while taken < LONG_BYTES:
+            taken += len(await reader.read(1 << 20))
+            await asyncio.sleep(0.01)
+        assert taken == LONG_BYTES
+        assert asyncio.get_running_loop().time() - began > 0.2
+        writer.close()
+
+
+async def test_a_head_may_have_the_groups_of_a_user_but_no_end_of_headers():
+    async with running(most=4) as site:
+        line = b"X-Remote-Group: " + b"g" * 40 + b"\r\n"
+        assert await site.ask(request=REQUEST[:-2] + line * 4_000 + b"\r\n") == b"200"
+        reader, writer = await site.connect()
+        writer.write(REQUEST[:-2])
+        for _ in range(100):
+            writer.write(b"X-A: " + b"a" * 60_000 + b"\r\n")
+        with contextlib.suppress(ConnectionError):
+            assert (await reader.readline()).split()[1] == b"431"
+        await closed(reader)
+        writer.close()
+        assert await site.ask() == b"200"
+
+
+async def test_heads_of_one_connection_are_not_added_up():
+    line = b"X-A: " + b"a" * 60_000 + b"\r\n"
+    async with running(most=4) as site:
+        client = await site.connect()
+        for _ in range(2 * MOST_HEAD_BYTES // len(line)):
+            assert await site.ask(client, REQUEST[:-2] + line + b"\r\n") == b"200"
         client[1].close()
 
 

@@ -87,6 +87,16 @@ async def test_a_server_picks_a_free_port_and_says_which(client):
         assert await read(client, address, "/livez") == (200, "ok\n")
 
 
+async def test_a_process_that_only_a_new_start_could_heal_says_so(client):
+    app, faults = web.Application(), []
+    add_health(app, {}, alive=lambda: faults[0] if faults else None)
+    async with serving(app, LOOPBACK) as address:
+        assert await read(client, address, "/livez") == (200, "ok\n")
+        faults.append("the loop stands still")
+        assert await read(client, address, "/livez") == (500, "the loop stands still\n")
+        assert (await read(client, address, "/readyz"))[0] == 200
+
+
 async def test_the_port_is_free_again_afterwards(client):
     async with serving(application(), LOOPBACK) as address:
         pass

@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+from email.utils import formatdate
 
 import pytest
 from aiohttp import web
@@ -183,7 +184,9 @@ async def secured(pki):
     async def answer(request):
         peer = dict(part[0] for part in request.transport.get_extra_info("peercert")["subject"])
         came.append(peer["commonName"])
-        return web.Response(body=vector(({}, 1)).body, content_type="application/json")
+        said = vector(({}, 1)).body
+        dated = {"Date": formatdate(AT, usegmt=True)}
+        return web.Response(body=said, content_type="application/json", headers=dated)
 
     application = web.Application()
     application.router.add_post("/api/v1/query", answer)
@@ -221,7 +224,7 @@ async def test_tls_verifies_the_backend_shows_a_certificate_and_follows_its_repl
     await client.close()
     assert came == ["first", "first", "second"]
     stranger = Backend(BackendConfig(name="x", url=url))
-    assert (await fault(stranger)).fault is FaultClass.UNREACHABLE
+    assert (await fault(stranger)).fault is FaultClass.DISTRUSTED
     await stranger.close()
     lost = Backend(BackendConfig(name="x", url=url, access=Access(ca_file="/nonexistent")))
     caught = await fault(lost)

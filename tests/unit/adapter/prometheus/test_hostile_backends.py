@@ -7,7 +7,12 @@ import zlib
 
 import pytest
 
-from adapter.sources.prometheus.backend import MOST_BYTES, Backend, BackendConfig
+from adapter.sources.prometheus.backend import (
+    MOST_BYTES,
+    MOST_SKEW_SECONDS,
+    Backend,
+    BackendConfig,
+)
 from adapter.sources.prometheus.fault import BackendError, FaultClass
 from adapter.sources.prometheus.query_result import LONGEST_SAYING, MOST_SERIES, MOST_WARNINGS
 from testbed.front_proxy import WALL
@@ -120,3 +125,43 @@ async def test_a_gzip_bomb_is_not_unpacked():
             await client.query("up", 1.0)
         await client.close()
     assert caught.value.fault is FaultClass.TOO_LARGE
+
+
+@pytest.mark.parametrize("jump_seconds", [-3600.0, 3600.0])
+async def test_by_a_clock_that_jumps_a_backend_is_not_asked_for_another_hour(
+    serve, prometheus, jump_seconds
+):
+    """By one that is behind, it would give samples of that hour, and they would look new."""
+    prometheus.values((POD, 30), at=WALL)
+    async with serve(POD_RULE) as served:
+        assert await served.dcgm() == {"a": "30"}
+        served.port.wall.at += jump_seconds
+        prometheus.ahead_seconds = -jump_seconds
+        assert await served.dcgm() == {"a": "30"}  # asked for before
+        for _ in range(2):
+            served.port.pass_seconds(10)
+            message = await served.ask.refusal(f"{PODS}/*/dcgm_utilization", 503)
+            assert f"it is {-jump_seconds:+.0f} s from ours; set the clocks of both" in message
+        served.port.wall.at -= jump_seconds
+        prometheus.ahead_seconds = 0.0
+        served.port.pass_seconds(10)
+        assert await served.dcgm() == {"a": "30"}
+
+
+async def test_by_a_clock_that_stands_still_old_samples_are_not_served_for_ever(serve, prometheus):
+    prometheus.values((POD, 30), at=WALL)
+    async with serve(POD_RULE) as served:
+        for seconds in range(0, int(MOST_SKEW_SECONDS) + 1, 10):
+            prometheus.ahead_seconds = seconds
+            assert await served.dcgm() == {"a": "30"}
+            served.port.monotonic.at += 10
+        prometheus.ahead_seconds = MOST_SKEW_SECONDS + 2
+        await served.ask.refusal(f"{PODS}/*/dcgm_utilization", 503)
+
+
+@pytest.mark.parametrize("date", ["", "yesterday", "Tue, 99 Foo 2026 00:00:00 GMT"])
+async def test_a_backend_that_does_not_tell_its_time_is_believed(serve, prometheus, date):
+    said = vector((POD, WALL)).body
+    prometheus.say = lambda _: Said(body=said, headers={"Date": date})
+    async with serve(POD_RULE) as served:
+        assert list(await served.dcgm()) == ["a"]
