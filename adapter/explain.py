@@ -109,8 +109,9 @@ def _exporter(view: View, target: Target, now: float) -> Tree:
         tree["windowSeconds"] = reading.layout.window_seconds
         tree["silentSeconds"] = round(now - reading.received_at, 3)
         tree["tenantsKnown"] = reading.layout.tenants_known
-        tree["tenantsAgeSeconds"] = reading.snapshot.tenants_age
-        tree["sharesFrom"] = reading.snapshot.shares
+        snapshot = reading.snapshot
+        tree["tenantsAgeSeconds"] = snapshot.tenants_age
+        tree["sharesFrom"] = snapshot.shares
     return tree
 
 

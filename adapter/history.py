@@ -10,7 +10,7 @@ was repartitioned is not taken for the one before. Pure, and blind to who asks.
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,18 +18,17 @@ import msgspec
 
 from adapter import aliases
 from adapter.outcome import Absence, Outcome, Part
-from adapter.served import BUSY, NATIVE
+from adapter.served import NATIVE, families
 from adapter.sources.source import Reading
 from slicewatch.wire.layout import Layout
-from slicewatch.wire.snapshot import Column, Snapshot
+from slicewatch.wire.snapshot import Snapshot, narrowed
 
 LONGEST_SECONDS: Final = 60.0
 # Shorter windows are sampled at this distance: more of them would only take memory.
 SHORTEST_TILE_SECONDS: Final = 5.0
 
 _TILED: Final = tuple(one for one in (*NATIVE, *aliases.SERVED) if one.has_exporters_window)
-COLUMNS: Final = frozenset(one.column for one in _TILED)
-TENANT_COLUMNS: Final = frozenset(one.tenant_column for one in _TILED) | {BUSY}
+FAMILIES: Final = families(_TILED)
 
 _encoder: Final = msgspec.msgpack.Encoder()
 _decoder: Final = msgspec.msgpack.Decoder(Snapshot)
@@ -68,11 +67,18 @@ class Span:
 
 
 class History:
-    """The last minute of one node, since its exporter has been followed without a break."""
+    """The last minute of one node, since its exporter has been followed without a break.
 
-    __slots__ = ("_began_at", "_entries", "_last_at", "_run")
+    Args:
+        phase: from 0 to 1; how much of the first tile is left out. The adapter begins with all
+            nodes at once, and to keep something of all of them in the same second, again and
+            again, would hold up whoever asks in it.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_began_at", "_entries", "_last_at", "_phase", "_run")
+
+    def __init__(self, phase: float = 0.0) -> None:
+        self._phase = phase
         self._run = ""
         self._began_at, self._last_at = math.inf, -math.inf
         self._entries: tuple[Entry, ...] = ()
@@ -88,7 +94,8 @@ class History:
         if layout.run != self._run or not 0 <= at - self._last_at <= tile:
             self._entries, self._began_at = (), at
         self._run, self._last_at = layout.run, at
-        before = self._entries[0].at if self._entries else self._began_at
+        early = tile * self._phase
+        before = self._entries[0].at if self._entries else self._began_at - early
         if tile < LONGEST_SECONDS and at - before >= tile:
             entry = Entry(at, layout, _packed(reading.snapshot))
             self._entries = (entry, *self._entries)[: math.ceil(LONGEST_SECONDS / tile)]
@@ -158,14 +165,4 @@ def _tile_seconds(layout: Layout) -> float:
 
 
 def _packed(snapshot: Snapshot) -> bytes:
-    kept = msgspec.structs.replace(
-        snapshot,
-        values=_chosen(snapshot.values, COLUMNS - snapshot.means.keys()),
-        means=_chosen(snapshot.means, COLUMNS),
-        tenant_values=_chosen(snapshot.tenant_values, TENANT_COLUMNS),
-    )
-    return _encoder.encode(kept)
-
-
-def _chosen(columns: Mapping[str, Column], names: Collection[str]) -> dict[str, Column]:
-    return {name: column for name, column in columns.items() if name in names}
+    return _encoder.encode(narrowed(snapshot, FAMILIES))

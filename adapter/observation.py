@@ -59,9 +59,8 @@ class StreamMetrics:
                 continue
             silent = now - reading.received_at
             self._age.labels(node).set(silent)
-            ages = [age for age in reading.snapshot.ages if age is not None]
-            if ages:
-                self._sample_age.labels(node).set(silent + max(ages))
+            if reading.oldest_seconds is not None:
+                self._sample_age.labels(node).set(silent + reading.oldest_seconds)
 
 
 class SecurityMetrics:

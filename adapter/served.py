@@ -3,7 +3,7 @@
 Declared by the catalog; nothing here knows of readings, pods or requests.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -103,3 +103,9 @@ def _of(metric: Metric[Any], serve: Serve) -> Iterator[Served]:
 NATIVE: Final = tuple(
     served for metric in CATALOG.served() if metric.serve for served in _of(metric, metric.serve)
 )
+
+
+def families(served: Iterable[Served]) -> frozenset[str]:
+    """Return the families of the columns that the values of some names are made of."""
+    columns = {column for one in served for column in (one.column, one.tenant_column, BUSY)}
+    return frozenset(column.partition("{")[0] for column in columns if column)

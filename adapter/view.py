@@ -2,9 +2,9 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final, TypeVar
 
 from adapter.allocation import Allocation
 from adapter.cluster.pods import Pods
@@ -14,7 +14,13 @@ from adapter.outcome import Absence
 from adapter.sources.source import Reading, SnapshotSource, Target
 from slicewatch.wire.layout import Layout
 
+T = TypeVar("T")
+
 Clock = Callable[[], float]
+
+# Histories keep something every 15 s, those of so many nodes in the same second, and so forth.
+NODES_OF_A_TURN: Final = 50
+TURNS: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +78,7 @@ class View:
         self.revision = 0
         self.dropped: Counter[Absence] = Counter()
         self._views: dict[str, NodeView] = {}
+        self._allocations: dict[str, tuple[int, Allocation]] = {}
         self._histories: dict[str, History] = {}
         source.listen(self._arrived)
 
@@ -93,7 +100,8 @@ class View:
         pods_revision = self.pods.node_revision(name)
         view = self._views.get(name)
         if view is None or view.reading is not reading or view.pods_revision != pods_revision:
-            view = self._renewed(name, view, reading, pods_revision)
+            join = Join(self._current(reading.layout, pods_revision), reading.snapshot)
+            view = NodeView(reading=reading, join=join, pods_revision=pods_revision)
             self._views[name] = view
         return view
 
@@ -122,20 +130,13 @@ class View:
         since = self.monotonic() - view.reading.received_at
         return self.wall() - since - age_seconds
 
-    def _renewed(
-        self, name: str, old: NodeView | None, reading: Reading, pods_revision: int
-    ) -> NodeView:
-        """Join again; the allocation is reused while neither layout nor pods have changed."""
-        if (
-            old is not None
-            and old.reading.layout is reading.layout
-            and old.pods_revision == pods_revision
-        ):
-            allocation = old.join.allocation
-        else:
-            allocation = Allocation(reading.layout, self.pods.on_node(name))
-        join = Join(allocation, reading.snapshot)
-        return NodeView(reading=reading, join=join, pods_revision=pods_revision)
+    def _current(self, layout: Layout, pods_revision: int) -> Allocation:
+        """Return who holds what, found out anew only when layout or pods have changed."""
+        revision, known = self._allocations.get(layout.node, (-1, None))
+        if known is None or known.layout is not layout or revision != pods_revision:
+            known = Allocation(layout, self.pods.on_node(layout.node))
+            self._allocations[layout.node] = pods_revision, known
+        return known
 
     def _allocation(self, view: NodeView, layout: Layout) -> Allocation:
         if layout is view.reading.layout:
@@ -143,12 +144,28 @@ class View:
         return Allocation(layout, self.pods.on_node(layout.node))
 
     def _arrived(self, target: Target) -> None:
-        """Note that something has changed; drop what is known of nodes that nobody speaks for now."""
+        """Note that something has changed, and drop what is not known any more.
+
+        A view of a former reading would hold its whole snapshot until somebody asks again.
+        """
         self.revision += 1
         reading = self.source.readings.get(target)
         if reading is not None:
-            self._histories.setdefault(reading.layout.node, History()).take(reading)
+            self._views.pop(reading.layout.node, None)
+            self._history_of(reading.layout.node).take(reading)
             return
         speakers = self.source.speakers
-        self._views = {name: view for name, view in self._views.items() if name in speakers}
-        self._histories = {name: one for name, one in self._histories.items() if name in speakers}
+        self._views = _of(speakers, self._views)
+        self._allocations = _of(speakers, self._allocations)
+        self._histories = _of(speakers, self._histories)
+
+    def _history_of(self, node: str) -> History:
+        known = self._histories.get(node)
+        if known is None:
+            turn = len(self._histories) // NODES_OF_A_TURN % TURNS
+            known = self._histories[node] = History(phase=turn / TURNS)
+        return known
+
+
+def _of(nodes: Collection[str], known: Mapping[str, T]) -> dict[str, T]:
+    return {name: one for name, one in known.items() if name in nodes}

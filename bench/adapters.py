@@ -20,6 +20,9 @@ from testbed.cluster.pki import FRONT_PROXY_AUTHORITY, Pki
 
 START_SECONDS: Final = 30.0
 FRONT_PROXY: Final = "front-proxy-client"
+# Connections of a client: as many as an HPA controller has workers.
+WORKERS: Final = 5
+_SCALES: Final = {"m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 
 
 class Trust:
@@ -102,16 +105,23 @@ async def adapter(
     pods: Sequence[dict[str, Any]], namespace: str, exporters: Sequence[str], folder: Path
 ) -> AsyncIterator[RunningAdapter]:
     """Run an adapter process that knows these pods and follows these exporters."""
-    trust = Trust(folder)
-    port, plain = free_port(), free_port()
     file = folder / "pods.json"
     file.write_bytes(msgspec.json.encode(Pods(namespace=namespace, manifests=list(pods))))
+    program = ["bench.programs.adapter_server", str(file), f"--exporters={','.join(exporters)}"]
+    async with started(program, folder) as running:
+        yield running
+
+
+@asynccontextmanager
+async def started(program: Sequence[str], folder: Path) -> AsyncIterator[RunningAdapter]:
+    """Run an adapter process: a module and its arguments, to which ports and TLS are added."""
+    trust = Trust(folder)
+    port, plain = free_port(), free_port()
     arguments = [
-        "bench.programs.adapter_server", str(file),
-        f"--listen=127.0.0.1:{port}", f"--plain-listen=127.0.0.1:{plain}",
-        f"--exporters={','.join(exporters)}", *trust.flags(),
+        *program,
+        f"--listen=127.0.0.1:{port}", f"--plain-listen=127.0.0.1:{plain}", *trust.flags(),
     ]  # fmt: skip
-    connector = aiohttp.TCPConnector(ssl=trust.context())
+    connector = aiohttp.TCPConnector(ssl=trust.context(), limit=WORKERS)
     async with (
         processes.running("adapter", arguments, folder) as child,
         aiohttp.ClientSession(connector=connector) as client,
@@ -122,5 +132,6 @@ async def adapter(
 
 
 def _number(quantity: str) -> float:
-    """Return what a quantity below a thousand means: a plain number, or thousandths."""
-    return float(quantity[:-1]) / 1000 if quantity.endswith("m") else float(quantity)
+    """Return what a quantity of the metrics API means."""
+    scale = _SCALES.get(quantity[-1])
+    return float(quantity) if scale is None else float(quantity[:-1]) * scale

@@ -48,6 +48,17 @@ def memory(pid: int) -> Memory:
     return Memory(resident=_megabytes(status), proportional=_megabytes(rollup))
 
 
+def cpu_seconds(pid: int) -> float:
+    """Return the user and system time that all threads of a process have used so far.
+
+    Raises:
+        OSError: there is no such process.
+    """
+    # The name, in brackets, may have blanks.
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def _megabytes(kibibytes: str | None) -> float:
     return int(kibibytes or 0) * KIBIBYTE / _MEGABYTE
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from bench import population, processes
-from bench.adapters import START_SECONDS, RunningAdapter, adapter
+from bench.adapters import START_SECONDS, WORKERS, RunningAdapter, adapter
 from bench.load import Load
 from bench.peer import static
 from bench.programs.static_server import Page
@@ -18,7 +18,6 @@ from bench.rounds import Comparison, alternately
 from testbed.api_server import free_port
 
 ROUNDS: Final = 7
-WORKERS: Final = 5
 # By pods, so that each load takes about a second.
 REQUESTS: Final = {4: 3_000, 100: 2_000, 1000: 1_000}
 HEADERS: Final = (

@@ -6,7 +6,7 @@ import html
 from aiohttp import web
 
 from exporter.access import SNAPSHOT_PATH, SnapshotAccess
-from exporter.publication import Publication
+from exporter.publication import Families, Publication
 from slicewatch import version
 from slicewatch.service.exposition import negotiate
 from slicewatch.service.server import Check, add_health
@@ -96,17 +96,22 @@ class Endpoints:
         return web.Response(body=body, headers=headers)
 
     async def snapshot(self, request: web.Request) -> web.StreamResponse:
-        """Give out one frame, or with ``watch=true`` one line per tick until the reader leaves."""
+        """Give out one frame, or with ``watch=true`` one line per tick until the reader leaves.
+
+        With ``families`` there is only what the reader names, separated by commas, of what it names
+        and we do not have nothing: it may be of another release.
+        """
         if refusal := self._snapshot_access.refusal(request):
             return refusal
+        families = _families(request.query.get("families", ""))
         if request.query.get("watch") in {"1", "true"}:
-            return await self._stream(request)
-        frame = self._publication.frame_now()
+            return await self._stream(request, families)
+        frame = self._publication.frame_now(families)
         if not frame:
             return web.Response(status=503, text="no snapshot yet: the first tick is not over\n")
         return web.Response(body=frame, content_type="application/json")
 
-    async def _stream(self, request: web.Request) -> web.StreamResponse:
+    async def _stream(self, request: web.Request, families: Families) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
         await response.prepare(request)
         task = asyncio.current_task()
@@ -114,7 +119,7 @@ class Endpoints:
             return response
         self._streams.add(task)
         try:
-            await self._write_lines(response)
+            await self._write_lines(response, families)
         except ConnectionError:
             pass  # The reader left, as every reader does one day.
         except TimeoutError:
@@ -125,7 +130,7 @@ class Endpoints:
             self._streams.discard(task)
         return response
 
-    async def _write_lines(self, response: web.StreamResponse) -> None:
+    async def _write_lines(self, response: web.StreamResponse, families: Families) -> None:
         """Write the latest frame each time; a slow reader misses frames, nobody waits for it."""
         sent_layout, sent_sequence = None, None
         while True:
@@ -135,9 +140,9 @@ class Endpoints:
                 continue
             if sent_sequence is None:
                 # A reader that comes between two ticks gets values that are older than a tick's.
-                line = self._publication.frame_now()
+                line = self._publication.frame_now(families)
             else:
-                line = self._publication.line(with_layout=layout is not sent_layout)
+                line = self._publication.line(families, with_layout=layout is not sent_layout)
             sent_layout, sent_sequence = layout, snapshot.sequence
             async with asyncio.timeout(READER_PATIENCE_SECONDS):
                 await response.write(line)
@@ -146,6 +151,10 @@ class Endpoints:
         """A stream has no end of its own, and a process that ends does not wait for one."""
         for task in self._streams:
             task.cancel()
+
+
+def _families(names: str) -> Families:
+    return frozenset(names.split(",")) if names else None
 
 
 async def _deliver(request: web.Request, response: web.Response) -> None:

@@ -19,6 +19,8 @@ from slicewatch.wire import snapshot as wire
 from slicewatch.wire.layout import Layout
 from slicewatch.wire.snapshot import Frame, Snapshot
 
+Families = frozenset[str] | None
+
 
 class Publication:
     """The latest layout and snapshot, for any number of readers on the event loop.
@@ -44,7 +46,7 @@ class Publication:
         self._page: tuple[Layout, Page, AliasPage | None] | None = None
         self._rendered: dict[tuple[Format, bool], bytes] = {}
         self._rendered_for: tuple[int, int] | None = None
-        self._lines: dict[bool, bytes] = {}
+        self._lines: dict[tuple[bool, Families], bytes] = {}
         self.layout: Layout | None = None
         self.snapshot: Snapshot | None = None
         self._taken_at = self._clock()
@@ -71,22 +73,30 @@ class Publication:
         """Return when the next snapshot is published."""
         await self._changed.wait()
 
-    def line(self, *, with_layout: bool) -> bytes:
-        """Return the current frame as a line of the stream; empty before the first."""
+    def line(self, families: Families = None, *, with_layout: bool) -> bytes:
+        """Return the current frame as a line of the stream; empty before the first.
+
+        Args:
+            families: those that the reader asked for; None for all.
+            with_layout: the reader lacks it.
+        """
         if self.layout is None or self.snapshot is None:
             return b""
-        if with_layout not in self._lines:
+        key = (with_layout, families)
+        if key not in self._lines:
             layout = self.layout if with_layout else None
-            self._lines[with_layout] = wire.encode(Frame(layout=layout, snapshot=self.snapshot))
-        return self._lines[with_layout]
+            shown = _narrowed(self.snapshot, families)
+            self._lines[key] = wire.encode(Frame(layout=layout, snapshot=shown))
+        return self._lines[key]
 
-    def frame_now(self) -> bytes:
+    def frame_now(self, families: Families = None) -> bytes:
         """Return the current frame with its layout and with ages as of now."""
         if self.layout is None or self.snapshot is None:
             return b""
         passed = self.age_seconds()
         ages = [None if age is None else age + passed for age in self.snapshot.ages]
-        snapshot = msgspec.structs.replace(self.snapshot, ages=ages, clock=self._clock())
+        shown = _narrowed(self.snapshot, families)
+        snapshot = msgspec.structs.replace(shown, ages=ages, clock=self._clock())
         return wire.encode(Frame(layout=self.layout, snapshot=snapshot))
 
     def exposition(self, form: Format, *, compressed: bool) -> bytes:
@@ -120,3 +130,7 @@ class Publication:
         if aliases is not None:
             text += aliases.render(columns, form)
         return text.encode() + self._own(form)
+
+
+def _narrowed(snapshot: Snapshot, families: Families) -> Snapshot:
+    return snapshot if families is None else wire.narrowed(snapshot, families)

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import Final, TypeVar
 
-from adapter.api.label_selectors import Selector
+from adapter.api.label_selectors import LONGEST_KEPT, Selector
 from slicewatch.kube.objects import Pod
 
 KEPT_SELECTIONS: Final = 1024
@@ -66,8 +66,8 @@ class Pods:
     def select(self, namespace: str, selector: Selector) -> tuple[Pod, ...]:
         """Return the pods of a namespace that a selector matches, sorted by name.
 
-        The result is cached until a pod of the namespace changes: autoscalers repeat the same
-        questions.
+        The result is cached until a pod of the namespace changes, since autoscalers repeat the
+        same questions; that of a very long selector is not.
         """
         revision = self._namespace_revisions.get(namespace, 0)
         kept = self._selections.get((namespace, selector.text))
@@ -77,9 +77,10 @@ class Pods:
         chosen = tuple(
             pod for _, pod in sorted(candidates.items()) if selector.matches(pod.metadata.labels)
         )
-        if len(self._selections) >= KEPT_SELECTIONS:
-            self._selections.clear()
-        self._selections[namespace, selector.text] = (revision, chosen)
+        if len(selector.text) <= LONGEST_KEPT:
+            if len(self._selections) >= KEPT_SELECTIONS:
+                self._selections.clear()
+            self._selections[namespace, selector.text] = (revision, chosen)
         return chosen
 
     def _candidates(self, namespace: str, selector: Selector) -> Mapping[str, Pod]:

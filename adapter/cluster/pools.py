@@ -2,15 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from typing import Final
 
-from adapter.sources.source import Reading
+from adapter.join import Join
+from adapter.sources.request import CONTENTION
 from adapter.view import NodeView, View
-from slicewatch.catalog import CATALOG
 from slicewatch.catalog.readings.cluster import Pools as Counted
 
-RATIO: Final = CATALOG["gpu_contention_ratio"]
-SECONDS: Final = CATALOG["gpu_contended_seconds_total"]
+RATIO, SECONDS = CONTENTION
 
 # The life of an exporter and a device: its counters start anew with every life.
 _Life = tuple[str, str]
@@ -41,20 +39,20 @@ class Pools:
             here = self._view.node(node)
             if here is not None:
                 pool = self._pool_of(node)
-                lives |= self._grow(pool, here.reading)
+                lives |= self._grow(pool, here.join)
                 for ratio in _fresh(self._view, here):
                     ratios[pool].append(ratio)
         self._lives = lives
         return self._series(ratios)
 
-    def _grow(self, pool: str, reading: Reading) -> dict[_Life, float]:
+    def _grow(self, pool: str, here: Join) -> dict[_Life, float]:
         """Add what a node's counters have grown by, and return what they are now."""
         now: dict[_Life, float] = {}
-        devices = reading.layout.devices
-        column = reading.snapshot.values.get(SECONDS.name, [None] * len(devices))
+        devices = here.layout.devices
+        column = here.snapshot.values.get(SECONDS.name, [None] * len(devices))
         for device, total in zip(devices, column, strict=True):
             if total is not None and SECONDS.limits.hold(total):
-                life = (reading.layout.run, device.uuid)
+                life = (here.layout.run, device.uuid)
                 now[life] = total
                 self._contended[pool] += max(0.0, total - self._lives.get(life, total))
         return now
@@ -70,7 +68,7 @@ class Pools:
 
 def _fresh(view: View, here: NodeView) -> Iterator[float]:
     """Yield the contention ratio of each device whose reading is not too old."""
-    now, shot = view.monotonic(), here.reading.snapshot
+    now, shot = view.monotonic(), here.join.snapshot
     column = shot.values.get(RATIO.name, ())
     for ratio, age, up in zip(column, shot.ages, shot.up, strict=False):
         if ratio is None or age is None or not up or view.expires_at(here, age) <= now:

@@ -1,8 +1,9 @@
 """From frames to readings: each snapshot is paired with the layout whose rows it fills."""
 
+from adapter.sources.lag import Lag
 from adapter.sources.source import Reading
 from slicewatch.wire.layout import Layout
-from slicewatch.wire.snapshot import Frame, check_shape
+from slicewatch.wire.snapshot import check_shape, decode
 
 
 class UnknownLayoutError(Exception):
@@ -14,14 +15,16 @@ class Assembly:
 
     def __init__(self) -> None:
         self._layout: Layout | None = None
+        self._lag = Lag()
 
-    def take(self, frame: Frame, received_at: float) -> Reading:
-        """Return the frame as a reading.
+    def take(self, line: bytes, received_at: float) -> Reading:
+        """Return the frame of a line as a reading.
 
         Raises:
             UnknownLayoutError: its layout, or the run that numbered it, is not the known one.
-            WireError: its columns do not fit the layout.
+            WireError: it is no frame, or its columns do not fit the layout.
         """
+        frame = decode(line)
         layout = frame.layout or self._layout
         snapshot = frame.snapshot
         if layout is None or (layout.run, layout.number) != (snapshot.run, snapshot.layout):
@@ -32,4 +35,10 @@ class Assembly:
         if frame.layout is None:  # A frame with its layout was checked when it was decoded.
             check_shape(layout, snapshot)
         self._layout = layout
-        return Reading(layout=layout, snapshot=snapshot, received_at=received_at)
+        ages = [age for age in snapshot.ages if age is not None]
+        return Reading(
+            layout=layout,
+            line=line,
+            received_at=self._lag.undelayed(snapshot.clock, received_at),
+            oldest_seconds=max(ages, default=None),
+        )

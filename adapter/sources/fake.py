@@ -4,7 +4,7 @@ import time
 
 from adapter.sources.assembly import Assembly, UnknownLayoutError
 from adapter.sources.source import SnapshotSource, Target, WrongNodeError
-from slicewatch.wire.snapshot import WireError, decode
+from slicewatch.wire.snapshot import WireError
 
 
 class FakeSource(SnapshotSource):
@@ -25,7 +25,7 @@ class FakeSource(SnapshotSource):
         received_at = time.monotonic() if at is None else at
         assembly = self._assemblies.setdefault(target, Assembly())
         try:
-            self.publish(target, assembly.take(decode(line), received_at))
+            self.publish(target, assembly.take(line, received_at))
         except WireError:
             state.rejected += 1
         except UnknownLayoutError as error:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import NewType
 
 from slicewatch.wire.layout import Layout
-from slicewatch.wire.snapshot import Snapshot
+from slicewatch.wire.snapshot import Snapshot, decode
 
 Target = NewType("Target", str)
 """Base URL of an exporter, such as ``http://10.0.0.7:9400``."""
@@ -34,11 +34,25 @@ class WrongNodeError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """A snapshot that fits its layout. ``received_at`` is on the receiver's monotonic clock."""
+    """A snapshot that fits its layout, kept as the line that it came in.
+
+    Most are replaced unread. A hundred columns of each node, all new every second, would be most
+    of the objects of this process, which the garbage collector walks over while everybody waits.
+
+    Attributes:
+        received_at: on the receiver's monotonic clock.
+        oldest_seconds: the greatest of its ages; None if no device has been read.
+    """
 
     layout: Layout
-    snapshot: Snapshot
+    line: bytes
     received_at: float
+    oldest_seconds: float | None = None
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """Decode the snapshot, anew each time."""
+        return decode(self.line).snapshot
 
 
 @dataclass(slots=True, kw_only=True)

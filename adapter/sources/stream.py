@@ -4,7 +4,7 @@ import asyncio
 import math
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from typing import Final
 
@@ -14,7 +14,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from adapter.sources.assembly import Assembly, UnknownLayoutError
 from adapter.sources.credentials import Credentials
 from adapter.sources.entry import Entry
-from adapter.sources.lag import Lag
+from adapter.sources.request import PATH, RESOURCE
 from adapter.sources.source import (
     Reading,
     SnapshotSource,
@@ -24,26 +24,25 @@ from adapter.sources.source import (
 )
 from slicewatch.service import logs
 from slicewatch.service.backoff import Backoff
-from slicewatch.wire.snapshot import WireError, decode
+from slicewatch.service.lines import batches
+from slicewatch.wire.snapshot import WireError, only_values
 
 log = logs.logger(__name__)
 
-PATH: Final = "/snapshot?watch=true"
 CONNECT_SECONDS: Final = 5.0
 # From the connection to the first byte of the answer, which an exporter sends at once.
 OPEN_SECONDS: Final = 10.0
 # An exporter sends a line every second or two; one that is silent for this long is gone.
 SILENCE_SECONDS: Final = 15.0
-# aiohttp rejects lines longer than twice this. A node of 16 GPUs, each split into 7 MIG devices
-# with tenants, takes about 100 kB.
-BUFFER_BYTES: Final = 1 << 20
+# A node of 16 GPUs, each split into 7 MIG devices with tenants, takes about 100 kB.
+LONGEST_LINE_BYTES: Final = 2 << 20
 # A stream that ends sooner is no sign of an exporter that works: it is opened less and less often.
 STEADY_SECONDS: Final = 15.0
 MOST_BAD_LINES: Final = 5
 MOST_LOGGED: Final = 20
 MOST_SAID: Final = 200
 
-# aiohttp reports an overlong line as an HTTP error that is not one of its client errors.
+# aiohttp reports malformed answers as HTTP errors that are not among its client errors.
 _FAILURES: Final = (aiohttp.ClientError, HttpProcessingError, TimeoutError, OSError, ValueError)
 
 
@@ -63,7 +62,6 @@ def session() -> aiohttp.ClientSession:
             total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENCE_SECONDS
         ),
         auto_decompress=False,
-        read_bufsize=BUFFER_BYTES,
         headers={
             "Accept": "application/x-ndjson, application/json",
             "Accept-Encoding": "identity",
@@ -131,38 +129,37 @@ class ExporterStream:
                 reason = str(error) or f"no answer within {OPEN_SECONDS:g} s"
                 raise StreamError(f"{self.target}: {reason}", StreamFault.CONNECT) from error
 
-    async def _read(self, lines: aiohttp.StreamReader) -> None:
+    async def _read(self, content: aiohttp.StreamReader) -> None:
         """Publish line after line. One that takes too long ends the stream, byte by byte or not."""
         now = asyncio.get_running_loop().time
         async with asyncio.timeout(SILENCE_SECONDS) as silence:
-            await self._take(lines, lambda: silence.reschedule(now() + SILENCE_SECONDS))
+            await self._take(content, lambda: silence.reschedule(now() + SILENCE_SECONDS))
 
-    async def _take(self, lines: aiohttp.StreamReader, heard: Callable[[], None]) -> None:
-        assembly, lag = Assembly(), Lag()
+    async def _take(self, content: aiohttp.StreamReader, heard: Callable[[], None]) -> None:
+        assembly = Assembly()
         number = bad = 0
-        async for line in lines:
+        async for batch in batches(content, LONGEST_LINE_BYTES):
             heard()
-            await asyncio.sleep(0)  # Lines that are here already would be read without a pause.
-            number += 1
-            try:
-                frame = decode(line)
-                received_at = lag.undelayed(frame.snapshot.clock, time.monotonic())
-                reading = assembly.take(frame, received_at)
-            except WireError as error:
-                self._reject(number, error)
-                bad += 1
-                if bad == MOST_BAD_LINES:
-                    raise StreamError(
-                        f"{self.target}: {bad} bad lines in a row", StreamFault.GARBAGE
-                    ) from error
-                continue
-            bad = 0
-            self._publish(reading)
+            for line in _current(batch):
+                await asyncio.sleep(0)  # Lines that are here already would be taken at one go.
+                number += 1
+                try:
+                    reading = assembly.take(line, time.monotonic())
+                except WireError as error:
+                    self._reject(number, error)
+                    bad += 1
+                    if bad == MOST_BAD_LINES:
+                        raise StreamError(
+                            f"{self.target}: {bad} bad lines in a row", StreamFault.GARBAGE
+                        ) from error
+                    continue
+                bad = 0
+                self._publish(reading)
 
     async def _check(self, answer: aiohttp.ClientResponse) -> None:
         """Refuse an answer that is no stream, or that is larger than what is sent for it."""
         coding = answer.headers.get("Content-Encoding", "identity")
-        what = f"GET {self.target}{PATH}"
+        what = f"GET {self.target}{RESOURCE}"
         if answer.status != HTTPStatus.OK:
             # An exporter says there what it expects to be shown.
             said = (await answer.content.read(MOST_SAID)).decode(errors="replace").strip()
@@ -207,6 +204,18 @@ class ExporterStream:
         if fault not in self._logged and len(self._logged) < MOST_LOGGED:
             self._logged.add(fault)
             log.warning(event, exporter=self.target, error=fault, **about)
+
+
+def _current(batch: list[bytes]) -> Iterator[bytes]:
+    """Yield what a batch says that is not out of date: all of it, unless we are behind.
+
+    When a fleet sends more than this process can take in, each line waits for the one before, and
+    values would grow older and older; so what the batch itself replaces is left out.
+    """
+    last = len(batch) - 1
+    for number, line in enumerate(batch):
+        if number == last or not only_values(line):
+            yield line
 
 
 def _fault(error: Exception) -> StreamFault:

@@ -17,7 +17,7 @@ from bench.population import CONTAINER, GPUS_PER_NODE, NAMESPACE, Placed, gpu_uu
 from exporter.measure.row import METRICS, WINDOWED
 from simulator import identity
 from slicewatch.wire.layout import Device, Layout, Tenant
-from slicewatch.wire.snapshot import Column, Frame, Snapshot, encode
+from slicewatch.wire.snapshot import Column, Frame, Snapshot, encode, narrowed
 
 TICK_SECONDS: Final = 1.0
 WINDOW_SECONDS: Final = 15.0
@@ -64,7 +64,8 @@ def snapshot(sequence: int, dice: random.Random) -> Snapshot:
 
 
 async def stream(request: web.Request) -> web.StreamResponse:
-    """Write a line a second until the reader leaves."""
+    """Write a line a second, of the families that the reader wants, until it leaves."""
+    families = request.query["families"].split(",")
     number = int(request.match_info["node"])
     nodes = population.by_node()
     layout: Layout | None = layout_of(number, nodes[number])
@@ -76,7 +77,8 @@ async def stream(request: web.Request) -> web.StreamResponse:
     sequence = 0
     while True:
         sequence += 1
-        await response.write(encode(Frame(layout=layout, snapshot=snapshot(sequence, dice))))
+        shown = narrowed(snapshot(sequence, dice), families)
+        await response.write(encode(Frame(layout=layout, snapshot=shown)))
         layout = None
         await asyncio.sleep(TICK_SECONDS - (loop.time() - phase) % TICK_SECONDS)
 

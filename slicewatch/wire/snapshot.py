@@ -1,6 +1,6 @@
 """The values of the devices: columns over the rows of a layout, one snapshot per tick."""
 
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Collection, Mapping, Sequence, Sized
 from typing import Final
 
 import msgspec
@@ -68,6 +68,15 @@ _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Frame)
 
 
+# Whatever is sent by ``encode`` without a layout begins so.
+_VALUES: Final = b'{"version":%d,"layout":null,"snapshot":{' % WIRE_VERSION
+
+
+def only_values(line: bytes) -> bool:
+    """Tell whether a line has nothing that a later one of its stream does not replace."""
+    return line.startswith(_VALUES)
+
+
 class _Version(msgspec.Struct):
     """The part that frames of all versions share."""
 
@@ -75,6 +84,29 @@ class _Version(msgspec.Struct):
 
 
 _version_decoder = msgspec.json.Decoder(_Version)
+
+
+def narrowed(snapshot: Snapshot, families: Collection[str]) -> Snapshot:
+    """Return a snapshot with the columns of some families only, all their series included.
+
+    Where a mean is known the latest value is left out: who reads the one has no use for the other.
+    """
+    return msgspec.structs.replace(
+        snapshot,
+        values=_of(families, snapshot.values, without=snapshot.means),
+        means=_of(families, snapshot.means),
+        tenant_values=_of(families, snapshot.tenant_values),
+    )
+
+
+def _of(
+    families: Collection[str], columns: Mapping[str, Column], *, without: Collection[str] = ()
+) -> dict[str, Column]:
+    return {
+        name: column
+        for name, column in columns.items()
+        if name.partition("{")[0] in families and name not in without
+    }
 
 
 def encode(frame: Frame) -> bytes:

@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 from adapter.sources import discovery
 from adapter.sources.exporters import Exporters
 from adapter.sources.fake import FakeSource
+from adapter.sources.request import PATH
 from adapter.sources.source import SnapshotSource, Target
 from slicewatch.service.server import Address, serving
 from slicewatch.wire.layout import Layout
@@ -62,7 +63,7 @@ class _Exporter:
         self.opened = 0
 
     async def stream(self, request: web.Request) -> web.StreamResponse:
-        assert request.query_string == "watch=true"
+        assert request.path_qs.endswith(PATH)
         self.opened += 1
         answer = web.StreamResponse()
         await answer.prepare(request)

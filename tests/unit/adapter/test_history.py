@@ -11,12 +11,16 @@ from hypothesis import strategies as st
 from adapter.history import LONGEST_SECONDS, History
 from adapter.sources.source import Reading
 from slicewatch.wire.layout import Device, Layout, Tenant
-from slicewatch.wire.snapshot import Column, Frame
+from slicewatch.wire.snapshot import Column, Frame, Snapshot, encode
 from testbed import fleet
 from testbed.front_proxy import ROOT, Asker
 
 MINUTE = "metricLabelSelector=window%3D1m"
 POD = f"{ROOT}/namespaces/ml/pods/a/gpu_utilization"
+
+
+def line(snapshot: Snapshot) -> bytes:
+    return encode(Frame(snapshot=snapshot))
 
 
 def readings(
@@ -26,7 +30,7 @@ def readings(
     return [
         Reading(
             layout=layout,
-            snapshot=fleet.snapshot(layout, {"gpu_utilization": [value]}, sequence=tick),
+            line=line(fleet.snapshot(layout, {"gpu_utilization": [value]}, sequence=tick)),
             received_at=began + tick * step,
         )
         for tick, value in enumerate(values)
@@ -81,12 +85,12 @@ def test_a_node_of_eight_gpus_keeps_less_than_ten_kilobytes() -> None:
     layout = fleet.layout(gpus, held)
     history = History()
     for tick in range(600):
-        columns = {
+        columns: dict[str, Column] = {
             name: [tick + index / 7 for index in range(8)]
             for name in (*fleet.READINGS, "gpu_temperature_celsius", "gpu_gpm_sm_ratio")
         }
         shot = fleet.snapshot(layout, columns, tenant_values={"gpu_tenant_busy_ratio": [0.1] * 8})
-        history.take(Reading(layout=layout, snapshot=shot, received_at=float(tick)))
+        history.take(Reading(layout=layout, line=line(shot), received_at=float(tick)))
     entries = [entry for _, entry in history.span(599.0, LONGEST_SECONDS).earlier]
     assert 4 <= len(entries) <= 5
     assert sum(sys.getsizeof(e) + sys.getsizeof(e.kept) for e in entries) < 10_000
@@ -97,7 +101,7 @@ def test_an_exporter_with_a_short_window_is_sampled_and_its_ticks_may_be_late() 
     taken = [
         Reading(
             layout=msgspec.structs.replace(reading.layout, window_seconds=1.0),
-            snapshot=reading.snapshot,
+            line=reading.line,
             received_at=reading.received_at,
         )
         for reading in readings([1.0] * 60, step=1.3)

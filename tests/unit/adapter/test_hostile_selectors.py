@@ -13,6 +13,8 @@ from adapter import offering
 from adapter.api import label_selectors, paths
 from adapter.api.label_selectors import LONGEST, MOST_REQUIREMENTS, SelectorError, parse
 from adapter.api.paths import CUSTOM, MetricPath
+from adapter.cluster.pods import Pods
+from testbed import fleet
 from testbed.front_proxy import WEB, Asker
 
 SMALL, LARGE = 3_200, 32_000
@@ -65,6 +67,16 @@ def test_the_longest_requirements_that_kubernetes_takes_fit() -> None:
     written = [f"{prefix}/{number:02}{'k' * 61}={'v' * 63}" for number in range(MOST_REQUIREMENTS)]
     assert len(",".join(written)) <= LONGEST
     assert len(parse(",".join(written)).requirements) == MOST_REQUIREMENTS
+
+
+def test_what_a_long_selector_chooses_is_not_kept() -> None:
+    pods = Pods()
+    pods.changed(None, fleet.web("a", "n1"))
+    for number in range(3):
+        assert len(pods.select("ml", parse(f"app in (web,{'v,' * 10_000}w{number})"))) == 1
+    assert not pods._selections
+    pods.select("ml", parse("app=web"))
+    assert len(pods._selections) == 1
 
 
 def test_numbers_of_any_length_are_compared_or_refused() -> None:

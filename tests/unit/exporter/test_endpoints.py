@@ -4,7 +4,7 @@ import asyncio
 import gzip
 import hashlib
 import socket
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import aiohttp
 import pytest
@@ -38,7 +38,7 @@ def snapshot(sequence, laid_out):
     rows = len(laid_out.devices)
     return Snapshot(
         run="r", layout=laid_out.number, sequence=sequence, up=[True] * rows, ages=[0.0] * rows,
-        values={"gpu_power_usage_watts": [300.0] * rows},
+        values={"gpu_power_usage_watts": [300.0] * rows, "gpu_memory_used_bytes": [2e9] * rows},
     )  # fmt: skip
 
 
@@ -241,6 +241,35 @@ async def test_a_stream_sends_the_layout_once_and_again_when_it_changes(site):
             seen.append(decode(await response.content.readline()))
     assert [frame.snapshot.sequence for frame in seen] == [1, 2, 3, 4]
     assert [frame.layout and frame.layout.number for frame in seen] == [1, None, 2, None]
+
+
+@pytest.mark.parametrize("watch", ["", "&watch=true"])
+async def test_a_reader_gets_the_families_that_it_names_and_nothing_for_unknown_ones(site, watch):
+    site.publish()
+    async with site.get("/snapshot") as response:
+        everything = decode(await response.content.readline()).snapshot
+    names = "gpu_power_usage_watts,gpu_of_the_future"
+    async with site.get(f"/snapshot?families={names}{watch}") as response:
+        found = decode(await response.content.readline()).snapshot
+    assert {*found.values, *found.means} == {"gpu_power_usage_watts"}
+    assert len(everything.values) > 1
+    assert (found.sequence, found.up) == (everything.sequence, everything.up)
+
+
+async def test_readers_of_different_families_do_not_get_each_others_lines(site):
+    site.publish()
+    async with asyncio.timeout(10), AsyncExitStack() as stack:
+        paths = ["", "&families=gpu_power_usage_watts", "&families=gpu_memory_used_bytes"]
+        streams = [
+            await stack.enter_async_context(site.get(f"/snapshot?watch=true{more}"))
+            for more in paths
+        ]
+        for _ in range(2):
+            lines = [decode(await s.content.readline()).snapshot for s in streams]
+            names = [{*line.values, *line.means} for line in lines]
+            assert names[1:] == [{"gpu_power_usage_watts"}, {"gpu_memory_used_bytes"}]
+            assert len(names[0]) > 1
+            site.publish()
 
 
 async def test_a_stream_that_is_opened_early_begins_with_the_first_snapshot(site):
