@@ -8,13 +8,26 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import aiohttp
 
-from bench import calls, host, memory, nvitop, queries, scrapes, step, tick
+from bench import (
+    calls,
+    host,
+    memory,
+    nvitop,
+    prometheus_adapter,
+    promql,
+    queries,
+    scale,
+    scrapes,
+    step,
+    tick,
+)
 from bench.errors import BenchError
 from bench.report import Lacking, Row, table
 from testbed.binaries import Unavailable
@@ -28,6 +41,9 @@ PARTS: Final[dict[str, Part]] = {
     "memory": memory.measure,
     "scrapes": scrapes.measure,
     "queries": queries.measure,
+    "scale": scale.measure,
+    "promql": promql.measure,
+    "prometheus-adapter": prometheus_adapter.measure,
     "step": step.measure,
 }
 INTERRUPTED: Final = 130
@@ -45,22 +61,31 @@ def main(arguments: Sequence[str]) -> int:
         "--only", action="append", choices=list(PARTS), metavar="PART",
         help=f"measure this part only; may be repeated ({', '.join(PARTS)})",
     )  # fmt: skip
-    chosen = parser.parse_args(arguments).only or list(PARTS)
+    parser.add_argument(
+        "--nodes", type=_sizes, default=scale.NODES, metavar="N,N,…",
+        help="sizes of the clusters of the part scale (10,500)",
+    )  # fmt: skip
+    given = parser.parse_args(arguments)
+    parts = PARTS | {"scale": partial(scale.measure, sizes=given.nodes)}
     try:
-        return asyncio.run(_bench(chosen))
+        return asyncio.run(_bench({name: parts[name] for name in given.only or PARTS}))
     except (KeyboardInterrupt, asyncio.CancelledError):
         return INTERRUPTED
 
 
-async def _bench(chosen: Sequence[str]) -> int:
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple(int(size) for size in text.split(","))
+
+
+async def _bench(parts: Mapping[str, Part]) -> int:
     _stop_on_sigterm()
     print(f"{host.description()}\n")
     began = time.monotonic()
     rows: list[Row] = []
     lacking: list[Lacking] = []
-    for name in (part for part in PARTS if part in chosen):
+    for name, part in parts.items():
         print(f"measuring {name} …", file=sys.stderr, flush=True)
-        measured = await _measured(name)
+        measured = await _measured(name, part)
         if isinstance(measured, Lacking):
             lacking.append(measured)
         else:
@@ -71,11 +96,11 @@ async def _bench(chosen: Sequence[str]) -> int:
     return int(any(each.broken or everything for each in lacking))
 
 
-async def _measured(name: str) -> list[Row] | Lacking:
+async def _measured(name: str, part: Part) -> list[Row] | Lacking:
     """Measure a part; one that cannot be measured does not cost the others."""
     try:
         with tempfile.TemporaryDirectory(prefix="slicewatch-bench-") as folder:
-            return await PARTS[name](Path(folder))
+            return await part(Path(folder))
     except Unavailable as missing:
         return Lacking(part=name, reason=str(missing), broken=False)
     except (BenchError, aiohttp.ClientError, OSError, ExceptionGroup) as error:

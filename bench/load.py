@@ -73,6 +73,7 @@ class Load:
     Attributes:
         per_second: at most so many; None: as fast as they are answered.
         identity: the client's certificate, for a server that wants one.
+        timeout_seconds: how long an answer is waited for; one that is later is a failure.
     """
 
     connections: int
@@ -80,6 +81,7 @@ class Load:
     headers: Sequence[str] = ()
     per_second: int | None = None
     identity: Certificate | None = None
+    timeout_seconds: int = 10
 
     async def on(self, url: str) -> Timing:
         """Send the load to a URL.
@@ -107,7 +109,8 @@ class Load:
 
     def _flags(self) -> list[str]:
         flags = [f"--connections={self.connections}", f"--requests={self.requests}"]
-        flags += ["--latencies", "--format=json", "--print=result", "--timeout=10s"]
+        flags += ["--latencies", "--format=json", "--print=result"]
+        flags.append(f"--timeout={self.timeout_seconds}s")
         flags += [f"--header={header}" for header in self.headers]
         if self.per_second is not None:
             flags.append(f"--rate={self.per_second}")

@@ -7,6 +7,7 @@ cluster: whatever the size of the pool that is asked for, the adapter follows ev
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import quote
 
 from simulator import identity
 
@@ -80,12 +81,17 @@ def by_node() -> list[list[Placed]]:
     return [nodes[number] for number in sorted(nodes)]
 
 
-def path(pool: int) -> str:
-    """Return what an autoscaler asks to know the utilization of a pool's pods.
+def path(pool: int, metric: str = METRIC) -> str:
+    """Return what an autoscaler asks to know a metric of a pool's pods."""
+    return question(metric, f"app=pool-{pool}")
+
+
+def question(metric: str, selector: str) -> str:
+    """Return what an autoscaler asks to know a metric of the pods that a selector takes.
 
     The star is escaped, as Go's clients do: the peer compares paths to the letter.
     """
     return (
-        f"/apis/custom.metrics.k8s.io/v1beta2/namespaces/{NAMESPACE}/pods/%2A/{METRIC}"
-        f"?labelSelector=app%3Dpool-{pool}"
+        f"/apis/custom.metrics.k8s.io/v1beta2/namespaces/{NAMESPACE}/pods/%2A/{metric}"
+        f"?labelSelector={quote(selector)}"
     )

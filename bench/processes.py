@@ -109,10 +109,23 @@ async def running(
         environment: variables beside those of this process.
         python: the interpreter.
     """
+    command = [str(python), "-m", *arguments]
+    async with program(name, command, folder, environment) as child:
+        yield child
+
+
+@asynccontextmanager
+async def program(
+    name: str,
+    command: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+) -> AsyncIterator[Child]:
+    """Run any program while the body runs; as ``running``, but for the whole command."""
     log = folder / f"{name}.log"
     with log.open("wb") as errors:
         process = await asyncio.create_subprocess_exec(
-            python, "-m", *arguments,
+            *command,
             stdin=PIPE, stdout=PIPE, stderr=errors, cwd=ROOT,
             env=os.environ | dict(environment or {}),
         )  # fmt: skip

@@ -18,6 +18,7 @@ class Unit(StrEnum):
     PER_SECOND = "/s"
     PERCENT = "%"
     CALLS = "calls"
+    QUERIES = "queries"
 
 
 class Of(StrEnum):

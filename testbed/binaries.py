@@ -103,6 +103,12 @@ PROGRAMS: Final[dict[str, Program]] = {
     "etcd": Program(
         module="etcd", requires="go.etcd.io/etcd/server/v3", package="go.etcd.io/etcd/server/v3"
     ),
+    "kwok": Program(
+        module="kwok",
+        requires="sigs.k8s.io/kwok",
+        package="sigs.k8s.io/kwok/cmd/kwok",
+        linker_flags="-X sigs.k8s.io/kwok/pkg/consts.Version=v{version}",
+    ),
     "bombardier": Program(
         module="bombardier",
         requires="github.com/codesenberg/bombardier",
@@ -111,6 +117,11 @@ PROGRAMS: Final[dict[str, Program]] = {
     ),
     "prometheus": _prometheus("prometheus"),
     "promtool": _prometheus("promtool"),
+    "prometheus-adapter": Program(
+        module="prometheus-adapter",
+        requires="sigs.k8s.io/prometheus-adapter",
+        package="sigs.k8s.io/prometheus-adapter/cmd/adapter",
+    ),
     "victoria-metrics": Program(
         module="victoriametrics",
         requires="github.com/VictoriaMetrics/VictoriaMetrics",

@@ -92,8 +92,19 @@ def running(name: Name, target: str, folder: Path) -> Iterator[PromqlServer]:
     Raises:
         Unavailable: it is not installed and cannot be built.
     """
+    with configured(name, SCRAPE.format(target=target), folder) as server:
+        yield server
+
+
+@contextmanager
+def configured(name: Name, configuration: str, folder: Path) -> Iterator[PromqlServer]:
+    """Run a server with a configuration of scrapes.
+
+    Raises:
+        Unavailable: it is not installed and cannot be built.
+    """
     config = folder / "scrape.yml"
-    config.write_text(SCRAPE.format(target=target))
+    config.write_text(configuration)
     port = _free_port()
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(_command(name, config, folder / "data", port), stderr=log)
