@@ -11,7 +11,11 @@ import msgspec
 from aiohttp import web
 
 from slicewatch.kube import errors
+from slicewatch.kube.client import STRATEGIC_PATCH
+from slicewatch.kube.daemon_sets import DAEMON_SET
+from slicewatch.kube.events import EVENT
 from slicewatch.kube.fake import FakeKube
+from slicewatch.kube.nodes import WHOLE_NODE
 from slicewatch.kube.objects import (
     API_SERVICE,
     CONFIG_MAP,
@@ -23,7 +27,16 @@ from slicewatch.kube.objects import (
 )
 from slicewatch.kube.protocol import Change, Event
 
-KINDS: Final[tuple[Kind[Any], ...]] = (POD, CONFIG_MAP, ENDPOINT_SLICE, SECRET, API_SERVICE)
+KINDS: Final[tuple[Kind[Any], ...]] = (
+    POD,
+    CONFIG_MAP,
+    ENDPOINT_SLICE,
+    SECRET,
+    API_SERVICE,
+    WHOLE_NODE,
+    EVENT,
+    DAEMON_SET,
+)
 _STATUS: Final = {
     errors.NotFoundError: HTTPStatus.NOT_FOUND,
     errors.ForbiddenError: HTTPStatus.FORBIDDEN,
@@ -47,6 +60,7 @@ def app(kube: FakeKube) -> web.Application:
         for one in (kind.path("{namespace}", "{name}"), kind.path(name="{name}")):
             served.router.add_get(one, _answering(routes.get))
             served.router.add_patch(one, _answering(routes.patch))
+            served.router.add_patch(f"{one}/{{subresource}}", _answering(routes.patch))
             served.router.add_delete(one, _answering(routes.delete))
     return served
 
@@ -128,10 +142,16 @@ class _Routes:
         return _json(made, HTTPStatus.CREATED)
 
     async def patch(self, request: web.Request) -> web.StreamResponse:
-        """Apply a merge patch."""
+        """Apply a merge patch, or a strategic one."""
         body = msgspec.json.decode(await request.read(), type=dict[str, Any])
-        named = _named(request)
-        return _json(await self._kube.patch(self._kind, patch=body, **named))
+        changed = await self._kube.patch(
+            self._kind,
+            patch=body,
+            subresource=request.match_info.get("subresource", ""),
+            strategic=request.content_type == STRATEGIC_PATCH,
+            **_named(request),
+        )
+        return _json(changed)
 
     async def delete(self, request: web.Request) -> web.StreamResponse:
         """Remove an object at once."""

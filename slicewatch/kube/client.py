@@ -17,14 +17,18 @@ from slicewatch.kube import errors
 from slicewatch.kube.configuration import ConfigurationError
 from slicewatch.kube.objects import Kind, O, Selection
 from slicewatch.kube.protocol import Change, Event, Json, Page
+from slicewatch.service.lines import lines
 
 REQUEST_TIMEOUT: Final = aiohttp.ClientTimeout(total=30)
 # The server ends a watch after this; bookmarks arrive every minute, so silence means a dead peer.
 WATCH_SECONDS: Final = 540
 WATCH_TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=150)
-# aiohttp reports an overlong line as an HTTP error that is not one of its client errors.
+# Several times what an object of Kubernetes can have.
+LONGEST_LINE_BYTES: Final = 4 << 20
+# aiohttp reports malformed answers as HTTP errors that are not among its client errors.
 _FAILURES: Final = (aiohttp.ClientError, HttpProcessingError, TimeoutError, OSError, ValueError)
 MERGE_PATCH: Final = "application/merge-patch+json"
+STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 
 
 class _ListMetadata(msgspec.Struct, frozen=True, rename={"more": "continue"}):
@@ -133,7 +137,7 @@ class ApiServer:
         path = f"{kind.path(selection.namespace)}?{urlencode(query)}"
         async with self._answer("GET", path, timeout=WATCH_TIMEOUT) as answer:
             yield Event(change=Change.BOOKMARK, version=version)
-            async for line in answer.content:
+            async for line in lines(answer.content, LONGEST_LINE_BYTES):
                 yield _event(kind, line, path)
 
     async def create(self, kind: Kind[O], body: Json, namespace: str = "") -> O:
@@ -142,13 +146,25 @@ class ApiServer:
         whole = {**body, "apiVersion": kind.api_version, "kind": kind.name}
         return _object(kind, await self._exchange("POST", path, whole), path)
 
-    async def patch(self, kind: Kind[O], name: str, patch: Json, *, namespace: str = "") -> O:
+    async def patch(
+        self,
+        kind: Kind[O],
+        name: str,
+        patch: Json,
+        *,
+        namespace: str = "",
+        subresource: str = "",
+        strategic: bool = False,
+    ) -> O:
         """Apply a merge patch."""
-        path = kind.path(namespace, name)
-        return _object(kind, await self._exchange("PATCH", path, patch), path)
+        path = kind.path(namespace, name) + (f"/{subresource}" if subresource else "")
+        form = STRATEGIC_PATCH if strategic else MERGE_PATCH
+        return _object(kind, await self._exchange("PATCH", path, patch, form), path)
 
-    async def _exchange(self, method: str, path: str, body: Json | None = None) -> bytes:
-        async with self._answer(method, path, body) as answer:
+    async def _exchange(
+        self, method: str, path: str, body: Json | None = None, form: str = ""
+    ) -> bytes:
+        async with self._answer(method, path, body, form=form) as answer:
             return await answer.read()
 
     @asynccontextmanager
@@ -158,6 +174,7 @@ class ApiServer:
         path: str,
         body: Json | None = None,
         timeout: aiohttp.ClientTimeout = REQUEST_TIMEOUT,  # noqa: ASYNC109 - aiohttp's, which times connect and read
+        form: str = "",
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Send a request; turn every failure, up to the end of the body, into a ``KubeError``."""
         what = f"{method} {path}"
@@ -166,7 +183,7 @@ class ApiServer:
             raw = await client.call_api(
                 method,
                 client.configuration.host + path,
-                header_params=await _headers(client, method),
+                header_params=await _headers(client, method, form),
                 body=body,
                 _request_timeout=timeout,
             )
@@ -197,10 +214,10 @@ class ApiServer:
             return self._client
 
 
-async def _headers(client: ApiClient, method: str) -> dict[str, str]:
+async def _headers(client: ApiClient, method: str, form: str) -> dict[str, str]:
     headers = {"Accept": "application/json", "User-Agent": "slicewatch"}
-    if method == "PATCH":
-        headers["Content-Type"] = MERGE_PATCH
+    if form:
+        headers["Content-Type"] = form
     await client.update_params_for_auth(headers, [], ["BearerToken"], "", method, None)
     return headers
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from slicewatch.kube import errors
+from slicewatch.kube import errors, patches
 from slicewatch.kube.objects import Kind, Metadata, O, Selection
 from slicewatch.kube.protocol import Change, Event, Json, Page
 
@@ -134,15 +134,22 @@ class FakeKube:
         whole |= {"apiVersion": kind.api_version, "kind": kind.name}
         return msgspec.convert(self._store(key, whole, Change.ADDED), kind.type)
 
-    async def patch(self, kind: Kind[O], name: str, patch: Json, *, namespace: str = "") -> O:
+    async def patch(
+        self,
+        kind: Kind[O],
+        name: str,
+        patch: Json,
+        *,
+        namespace: str = "",
+        subresource: str = "",
+        strategic: bool = False,
+    ) -> O:
         """Apply a merge patch."""
         await self._arrive()
         current = self._body(kind, name, namespace)
-        wanted = patch.get("metadata")
-        version = wanted.get("resourceVersion") if isinstance(wanted, dict) else None
-        if version not in {None, current["metadata"]["resourceVersion"]}:
-            raise errors.ConflictError(f"patch {kind.plural}/{name}: 409 version {version} is old")
-        merged = _merged(current, patch)
+        patches.check_version(f"{kind.plural}/{name}", patch, current)
+        part = patches.limited(patch, subresource)
+        merged = patches.strategic(current, part) if strategic else patches.merged(current, part)
         if merged == current:
             return msgspec.convert(current, kind.type)
         key = (kind.plural, namespace, name)
@@ -192,15 +199,3 @@ class FakeKube:
 def _takes(selection: Selection, body: dict[str, Any]) -> bool:
     node = body.get("spec", {}).get("nodeName", "")
     return selection.takes(msgspec.convert(body["metadata"], Metadata), node)
-
-
-def _merged(target: object, patch: object) -> Any:  # noqa: ANN401 - any JSON
-    if not isinstance(patch, dict):
-        return copy.deepcopy(patch)
-    merged = copy.deepcopy(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            merged.pop(key, None)
-        else:
-            merged[key] = _merged(merged.get(key), value)
-    return merged

@@ -82,8 +82,26 @@ class Kube(Protocol):
         """
         ...
 
-    async def patch(self, kind: Kind[O], name: str, patch: Json, *, namespace: str = "") -> O:
+    async def patch(
+        self,
+        kind: Kind[O],
+        name: str,
+        patch: Json,
+        *,
+        namespace: str = "",
+        subresource: str = "",
+        strategic: bool = False,
+    ) -> O:
         """Apply a JSON merge patch (RFC 7386) and return the new state.
+
+        Args:
+            kind: of the object.
+            name: of the object.
+            namespace: of the object; empty for one of the cluster.
+            patch: the fields to change.
+            subresource: ``status`` to write that, and nothing of the spec.
+            strategic: apply a strategic merge patch instead, which merges conditions by ``type``
+                where the other one replaces whole lists.
 
         Raises:
             ConflictError: the patch names a ``resourceVersion`` that is not the current one.

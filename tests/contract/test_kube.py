@@ -13,11 +13,15 @@ from typing import Any
 
 import pytest
 
+from health.actions.events import Events, of_node, of_pod
 from slicewatch.kube import errors
 from slicewatch.kube.cache import Cache
 from slicewatch.kube.client import ApiServer
 from slicewatch.kube.configuration import connect
+from slicewatch.kube.daemon_sets import DAEMON_SET
+from slicewatch.kube.events import EVENT
 from slicewatch.kube.fake import FakeKube
+from slicewatch.kube.nodes import WHOLE_NODE, WholeNode
 from slicewatch.kube.objects import (
     API_SERVICE,
     CONFIG_MAP,
@@ -30,6 +34,7 @@ from slicewatch.kube.protocol import Change, Event, Kube
 from slicewatch.service import certificates
 from slicewatch.service.backoff import Backoff
 from slicewatch.service.server import Address, serving
+from slicewatch.wire.evidence import Holder
 from testbed import binaries, kube_server
 from testbed.api_server import ApiServerProcesses, free_port, kubeconfig
 from testbed.cluster.pki import Certificate
@@ -267,6 +272,138 @@ async def test_an_api_service_comes_to_trust_an_authority(place: Place) -> None:
     assert changed.spec.ca_bundle == issued.certificate_pem
     assert not changed.spec.insecure_skip_tls_verify
     assert changed.spec.service == made.spec.service
+
+
+HEARTBEAT = "2026-01-02T03:04:05Z"
+
+
+def said(kind: str, status: str = "False", **more: str) -> dict[str, str]:
+    times = {"lastHeartbeatTime": HEARTBEAT, "lastTransitionTime": HEARTBEAT}
+    return {"type": kind, "status": status, "reason": "Tested", **times, **more}
+
+
+async def node(place: Place, *conditions: dict[str, str], **spec: Any) -> WholeNode:
+    """Make a node; Kubernetes adds a taint of its own to a new one."""
+    name = f"n-{uuid.uuid4().hex[:8]}"
+    body = {"metadata": {"name": name, "annotations": {"foreign": "kept"}}, "spec": spec}
+    await place.kube.create(WHOLE_NODE, body)
+    return await status(place, name, *conditions)
+
+
+async def status(place: Place, name: str, *conditions: dict[str, Any]) -> WholeNode:
+    patch = {"status": {"conditions": list(conditions)}}
+    return await place.kube.patch(WHOLE_NODE, name, patch, subresource="status", strategic=True)
+
+
+async def test_conditions_are_merged_by_their_type(place: Place) -> None:
+    """The kubelet's stay as they are, whatever we know of them."""
+    made = await node(place, said("Ready", "True", message="kubelet is fine"), said("Ours"))
+    name, ready = made.metadata.name, made.condition("Ready")
+    changed = await status(place, name, said("Ours", "True", message="m"), said("New"))
+    ours = changed.condition("Ours")
+    assert ours is not None
+    assert (ours.status, ours.message) == ("True", "m")
+    assert changed.condition("New") is not None
+    assert changed.condition("Ready") == ready
+    assert len(changed.status.conditions) == 3
+
+
+async def test_a_condition_is_deleted_by_its_type(place: Place) -> None:
+    made = await node(place, said("Ready", "True"), said("Ours"))
+    gone = {"$patch": "delete", "type": "Ours"}
+    changed = await status(place, made.metadata.name, gone)
+    assert changed.status.conditions == (made.condition("Ready"),)
+    again = await status(place, made.metadata.name, gone)
+    assert again.status.conditions == changed.status.conditions
+
+
+async def test_a_patch_of_the_status_leaves_the_spec_alone(place: Place) -> None:
+    made = await node(place)
+    patch = {"spec": {"unschedulable": True}, "status": {"conditions": [said("Ours")]}}
+    changed = await place.kube.patch(
+        WHOLE_NODE, made.metadata.name, patch, subresource="status", strategic=True
+    )
+    assert changed.condition("Ours") is not None
+    assert not changed.spec.unschedulable
+
+
+async def test_a_node_is_cordoned_and_marked_by_one_patch(place: Place) -> None:
+    made = await node(place, podCIDR="192.0.2.0/24")
+    taint = {"key": "tests.invalid/bad", "effect": "NoSchedule", "value": "x"}
+    patch = {
+        "metadata": {
+            "resourceVersion": made.metadata.resource_version,
+            "annotations": {"mark": "1"},
+        },
+        "spec": {"unschedulable": True, "taints": [*made.spec.taints, taint]},
+    }
+    changed = await place.kube.patch(WHOLE_NODE, made.metadata.name, patch)
+    assert changed.spec.unschedulable
+    assert changed.annotations == {"foreign": "kept", "mark": "1"}
+    assert changed.spec.taints == (*made.spec.taints, taint)
+    with pytest.raises(errors.ConflictError):
+        await place.kube.patch(WHOLE_NODE, made.metadata.name, patch)
+    free = {"metadata": {"annotations": {"mark": None}}, "spec": {"unschedulable": None}}
+    freed = await place.kube.patch(WHOLE_NODE, made.metadata.name, free)
+    assert not freed.spec.unschedulable
+    assert freed.annotations == {"foreign": "kept"}
+    assert freed.spec.taints == changed.spec.taints
+
+
+async def test_an_event_counts_on(place: Place) -> None:
+    body = {
+        "metadata": {"name": "a.1"},
+        "involvedObject": {"kind": "Pod", "name": "a", "namespace": place.namespace, "uid": "u"},
+        "type": "Warning",
+        "reason": "Tested",
+        "message": "first",
+        "count": 1,
+        "firstTimestamp": HEARTBEAT,
+        "lastTimestamp": HEARTBEAT,
+        "source": {"component": "tests", "host": "n"},
+    }
+    made = await place.kube.create(EVENT, body, place.namespace)
+    patch = {"count": 3, "message": "third", "lastTimestamp": "2026-01-02T03:09:05Z"}
+    counted = await place.kube.patch(EVENT, "a.1", patch, namespace=place.namespace)
+    assert (counted.count, counted.message) == (3, "third")
+    assert counted.first_timestamp == made.first_timestamp
+    assert counted.involved_object.uid == "u"
+
+
+async def test_what_the_monitor_says_of_a_node_is_an_event_that_kubernetes_takes(
+    place: Place,
+) -> None:
+    """Events of nodes have no namespace of their own, and what is too long is refused."""
+    made = await node(place)
+    pod = Holder(namespace=place.namespace, pod="p", uid="u")
+    events = Events(place.kube, made.metadata.name)
+    for now in (0.0, 400.0):
+        for about in (of_node(made), of_pod(pod)):
+            events.say(about, "GPULost", "é" * 2000, gpu="GPU-1", now=now, wall=1.8e9 + now)
+        await events.flush(now)
+    assert events.dropped == 0
+    page = await place.kube.list(EVENT, Selection(namespace="default"), limit=500)
+    (told,) = (e for e in page.objects if e.involved_object.name == made.metadata.name)
+    assert (told.involved_object.uid, told.count) == (made.metadata.uid, 2)
+    page = await place.kube.list(EVENT, place.all(), limit=500)
+    assert [(e.involved_object.uid, e.count) for e in page.objects] == [("u", 2)]
+
+
+async def test_a_daemon_set_says_how_many_nodes_it_wants(place: Place) -> None:
+    label = {"app": "x"}
+    container = {"name": "c", "image": "tests.invalid/c"}
+    template = {"metadata": {"labels": label}, "spec": {"containers": [container]}}
+    body = {
+        "metadata": {"name": "a"},
+        "spec": {"selector": {"matchLabels": label}, "template": template},
+    }
+    made = await place.kube.create(DAEMON_SET, body, place.namespace)
+    assert made.status.desired_number_scheduled == 0
+    counts = {"currentNumberScheduled": 3, "numberMisscheduled": 0, "numberReady": 2}
+    patch = {"status": counts | {"desiredNumberScheduled": 3}}
+    await place.kube.patch(DAEMON_SET, "a", patch, namespace=place.namespace, subresource="status")
+    found = await place.kube.get(DAEMON_SET, "a", place.namespace)
+    assert (found.status.desired_number_scheduled, found.status.number_ready) == (3, 2)
 
 
 @asynccontextmanager
