@@ -9,14 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from exporter.cluster import following
-from exporter.control import Control, listening, release_on_signal
+from exporter.control import Control, release_on_signal
 from exporter.dcgm import polling as dcgm
 from exporter.dcgm.names import NATIVE
 from exporter.dcgm.source import DcgmSource
 from exporter.driver_state import DriverState
 from exporter.endpoints import Endpoints
+from exporter.evidence.account import Account
+from exporter.evidence.endpoint import EvidenceEndpoint
 from exporter.families import chosen
+from exporter.kernel_log.reader import KernelLog
 from exporter.live import Effect, Live, Reread
+from exporter.local_socket import listening
 from exporter.measure.attribution import Attribution
 from exporter.measure.board import Board
 from exporter.measure.event_counts import EventCounts
@@ -24,7 +28,7 @@ from exporter.measure.substitute import Substitute
 from exporter.nvml.event_log import EventLog
 from exporter.nvml.listener import Listener
 from exporter.nvml.plan import Plan
-from exporter.nvml.protocol import Nvml
+from exporter.nvml.protocol import Driver, Nvml, Slot
 from exporter.nvml.supervisor import Supervisor
 from exporter.publication import Publication
 from exporter.release import Release
@@ -115,10 +119,21 @@ class Exporter:
             substitute=None if self._dcgm is None else Substitute(self._dcgm),
         )  # fmt: skip
         self.release = Release(settings.release_seconds)
-        state, happened = DriverState(self.board, metrics), EventLog()
+        self._state, happened = DriverState(self.board, metrics), EventLog()
+        listener = Listener(nvml, happened, report=self._state.listening)
         self.supervisor = Supervisor(
-            nvml, _plan(settings), begin=state.begin, end=state.end, hold=state.hold,
-            release=self.release, listener=Listener(nvml, happened, report=state.listening),
+            nvml, _plan(settings), begin=self._begin, end=self._state.end, hold=self._state.hold,
+            release=self.release, listener=listener,
+        )  # fmt: skip
+        self._kernel_log = (
+            KernelLog(Path(settings.kernel_log), happened.add_logged)
+            if settings.kernel_log
+            else None
+        )
+        self.account = Account(
+            board=self.board, supervisor=self.supervisor, publication=self.publication,
+            listener=listener, events=happened, kernel_log=self._kernel_log,
+            tick_seconds=settings.tick_seconds,
         )  # fmt: skip
         self.tenants = TenantMap()
         self.ticker = Ticker(
@@ -128,7 +143,7 @@ class Exporter:
                 short_window_seconds=settings.window_seconds, reject=reject,
             ),
             event_counts=EventCounts(happened, metrics.counter(events.DROPPED).inc),
-            publication=self.publication, own_metrics=metrics,
+            publication=self.publication, own_metrics=metrics, tell=self.account.take,
             tick_seconds=settings.tick_seconds,
         )  # fmt: skip
 
@@ -141,6 +156,8 @@ class Exporter:
             yield "tenants", follow(kubelet, self.tenants)
         if self._dcgm is not None:
             yield "dcgm", dcgm.follow(self._dcgm, self._settings.dcgm_url)
+        if self._kernel_log is not None:
+            yield "kernel log", self._kernel_log.run()
 
     async def follow_cluster(self, stack: contextlib.AsyncExitStack) -> None:
         """Ask the API server for what the settings want of it."""
@@ -151,14 +168,29 @@ class Exporter:
             )
 
     async def listen_locally(self, stack: contextlib.AsyncExitStack) -> None:
-        """Serve local callers on the Unix socket, if there is one."""
-        if self._settings.control_socket:
+        """Serve local callers on the Unix sockets, as far as there are any."""
+        settings = self._settings
+        if settings.evidence_socket:
+            evidence = EvidenceEndpoint(self.account).application()
+            await stack.enter_async_context(
+                listening(
+                    evidence, Path(settings.evidence_socket), setting="evidence_socket",
+                    group=settings.evidence_group,
+                )
+            )  # fmt: skip
+        if settings.control_socket:
             control = Control(
                 release=self.release, supervisor=self.supervisor, board=self.board,
                 publication=self.publication,
             )  # fmt: skip
-            socket = Path(self._settings.control_socket)
-            await stack.enter_async_context(listening(control.application(), socket))
+            socket = Path(settings.control_socket)
+            await stack.enter_async_context(
+                listening(control.application(), socket, setting="control_socket")
+            )
+
+    def _begin(self, driver: Driver, slots: tuple[Slot, ...]) -> None:
+        self._state.begin(driver, slots)
+        self.account.begin(driver, slots)
 
     def effects(self) -> dict[str, Effect]:
         """Return how each setting that takes effect without a restart does so."""

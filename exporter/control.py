@@ -1,17 +1,12 @@
 """How whoever works on the node's GPUs tells the exporter to let go of them: socket and signal.
 
-A Unix socket and no port: who may open it is decided by the node's file system, and nobody
-outside of the node reaches it. Handlers wait for no driver but for one that is let go of.
+Handlers wait for no driver but for one that is let go of.
 """
 
 import asyncio
-import contextlib
-import os
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
@@ -22,10 +17,6 @@ from exporter.nvml.supervisor import Supervisor
 from exporter.publication import Publication
 from exporter.release import REQUEST, SIGNAL, Release, ReleaseRefusedError
 from slicewatch.service.settings import duration
-
-MODE: Final = 0o660
-# It gets its name when it is complete, so that nobody finds one that may not be opened yet.
-UNFINISHED: Final = ".new"
 
 UP: Final = "up"
 
@@ -135,60 +126,9 @@ class Control:
         )
 
 
-@asynccontextmanager
-async def listening(app: web.Application, path: Path) -> AsyncIterator[None]:
-    """Serve ``app`` on a Unix socket while the body runs.
-
-    A socket that an exporter left behind is replaced, and so is that of one that still runs, as
-    the old one does for a while when the DaemonSet is updated.
-
-    Raises:
-        OSError: the folder is missing or may not be written to, or there is something else.
-    """
-    _check(path)
-    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=2)
-    await runner.setup()
-    inode = None
-    try:
-        inode = await _bind(runner, path)
-        yield
-    finally:
-        await runner.cleanup()
-        _remove(path, inode)
-
-
 def release_on_signal(release: Release) -> None:
     """Let SIGUSR1 release the driver for the usual time, as long as the running loop does run."""
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, release.ask, SIGNAL)
-
-
-def _check(path: Path) -> None:
-    if not path.parent.is_dir():
-        raise FileNotFoundError(
-            f"control_socket: there is no folder {path.parent}; mount one there, or leave the"
-            " setting empty for no socket"
-        )
-    if path.exists() and not path.is_socket():
-        raise FileExistsError(
-            f"control_socket: {path} is no socket; choose another path, or remove what is there"
-        )
-
-
-async def _bind(runner: web.AppRunner, path: Path) -> int:
-    """Listen at the path; return the inode of the socket."""
-    unfinished = path.with_name(path.name + UNFINISHED)
-    await web.UnixSite(runner, os.fspath(unfinished)).start()
-    unfinished.chmod(MODE)
-    inode = unfinished.stat().st_ino
-    unfinished.rename(path)
-    return inode
-
-
-def _remove(path: Path, inode: int | None) -> None:
-    """Remove our socket, unless another exporter's has taken its place."""
-    with contextlib.suppress(FileNotFoundError):
-        if path.stat().st_ino == inode:
-            path.unlink()
 
 
 def _wish(query: Mapping[str, str]) -> tuple[str, float | None]:

@@ -28,6 +28,8 @@ POD_LABEL = re.compile(
 # A window is kept tick by tick; finer ones would cost more memory than they tell.
 MOST_TICKS_OF_A_WINDOW = 1000
 PID_NAMESPACES = ("host", "any")
+# To the kernel this number means that the group stays as it is.
+NO_GROUP = 2**32 - 1
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 
@@ -44,6 +46,13 @@ def _control_path(value: object) -> str:
         # It is made under a longer name first.
         _socket_path(path + ".new")
     return path
+
+
+def _group(value: object) -> int:
+    number = str(value)
+    if not (number.isascii() and number.isdigit() and int(number) < NO_GROUP):
+        raise ValueError(f"{number!r} is not the number of a group")
+    return int(number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +150,23 @@ class ExporterSettings:
         help="Unix socket, in a folder that is there, on which local callers release the GPUs and"
         " ask for the state; empty for none.",
     )
+    evidence_socket: str = setting(
+        "",
+        parse=_control_path,
+        help="Unix socket, in a folder that is there, on which the health monitor of the node asks"
+        " for what was read and what happened; empty for none.",
+    )
+    evidence_group: int | None = setting(
+        None,
+        parse=_group,
+        help="Number of the group that may open that socket beside its owner, such as the health"
+        " monitor's; by default the exporter's own group.",
+    )
+    kernel_log: str = setting(
+        "",
+        help="The kernel's log, /dev/kmsg, to take Xids from it as well: it has them in words, and"
+        " from before the exporter ran. The process needs the right to read it. Empty for none.",
+    )
     web_config_file: str = setting(
         "",
         help="Web configuration file of the Prometheus exporters: TLS, client certificates, basic"
@@ -217,7 +243,20 @@ class ExporterSettings:
             )
         if self.log_level not in LEVELS:
             faults.append(f"log_level: {self.log_level!r} is none of {', '.join(LEVELS)}")
-        return [*faults, *self._dcgm_faults(), *self._pod_label_faults()]
+        return [
+            *faults, *self._dcgm_faults(), *self._pod_label_faults(), *self._socket_faults()
+        ]  # fmt: skip
+
+    def _socket_faults(self) -> list[str]:
+        faults = []
+        if self.evidence_socket and self.evidence_socket == self.control_socket:
+            faults.append(
+                "evidence_socket: is control_socket as well, which can release the GPUs; choose"
+                " another path"
+            )
+        if self.evidence_group is not None and not self.evidence_socket:
+            faults.append("evidence_group: opens no socket; set evidence_socket as well")
+        return faults
 
     def _pod_label_faults(self) -> list[str]:
         faults = []

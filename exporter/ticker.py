@@ -16,7 +16,7 @@ from exporter.tenants.tenants import TenantMap
 from slicewatch.catalog import CATALOG, own
 from slicewatch.service import logs
 from slicewatch.service.own_metrics import OwnMetrics
-from slicewatch.wire.layout import Device, Layout
+from slicewatch.wire.layout import Device, Layout, Tenant
 from slicewatch.wire.snapshot import Snapshot
 
 # The rest of the tick belongs to whoever reads what was published.
@@ -25,7 +25,13 @@ PATIENCE_SHARE = 0.5
 # than this share was the one that just ran.
 EARLY_SHARE = 0.1
 
+Tell = Callable[[tuple[Cycle, ...], tuple[Tenant, ...], float], None]
+
 log = logs.logger(__name__)
+
+
+def _nobody(_: tuple[Cycle, ...], __: tuple[Tenant, ...], ___: float) -> None:
+    """Nobody wants to know."""
 
 
 def next_tick(now: float, tick_seconds: float) -> float:
@@ -38,7 +44,11 @@ def next_tick(now: float, tick_seconds: float) -> float:
 
 
 class Ticker:
-    """Brings supervisor, board, tenants and publication together."""
+    """Brings supervisor, board, tenants and publication together.
+
+    Args:
+        tell: called with the passes, the tenants and the time of each tick.
+    """
 
     def __init__(
         self,
@@ -51,6 +61,7 @@ class Ticker:
         publication: Publication,
         own_metrics: OwnMetrics,
         tick_seconds: float,
+        tell: Tell = _nobody,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._supervisor = supervisor
@@ -58,6 +69,7 @@ class Ticker:
         self._tenants = tenants
         self._attribution = attribution
         self._event_counts = event_counts
+        self._tell = tell
         self._publication = publication
         self._own = own_metrics
         self._tick_seconds = tick_seconds
@@ -97,6 +109,7 @@ class Ticker:
     def _snapshot(self, cycles: tuple[Cycle, ...], now: float) -> tuple[Layout, Snapshot]:
         board, devices = self._board, self._board.devices
         holders = self._tenants.holders(devices, now)
+        self._tell(cycles, holders.tenants, now)
         self._attribution.take(cycles, holders)
         uses = self._attribution.uses(
             devices, board.up(now), holders, capacity=board.capacity(), pressure=board.pressure()

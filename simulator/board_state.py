@@ -10,7 +10,7 @@ import msgspec
 from simulator import garbage
 from simulator.clock import Clock
 from simulator.faults import Story
-from simulator.scenario import FabricTrouble
+from simulator.scenario import FabricTrouble, Fault, InforomCorrupted
 from simulator.stage import Stage
 from simulator.timeline import GpuTimeline
 from slicewatch.catalog.readings.state import (
@@ -85,17 +85,17 @@ class BoardState:
         return Inforom(image="SIM0.0200.00.01", oem="2.1", ecc=ecc, power=None)
 
     def inforom_check(self) -> InforomCheck | None:
-        """Return that the InfoROM is sound; None while nothing that is said makes sense."""
-        return None if self._stage().garbage else InforomCheck(valid=True)
+        """Return whether the InfoROM is sound; None while nothing that is said makes sense."""
+        if self._stage().garbage:
+            return None
+        corrupted = any(isinstance(fault, InforomCorrupted) for fault in self._faults())
+        return InforomCheck(valid=not corrupted)
 
     def fabric(self) -> Fabric | None:
         """Return the place in the fabric; None for a model that joins none."""
         if not joins_fabric(self._model):
             return None
-        now = self._clock.now()
-        with self._timeline.changed:
-            faults = self._story.current(now, self._timeline.index)
-        troubles = [fault for fault in faults if isinstance(fault, FabricTrouble)]
+        troubles = [fault for fault in self._faults() if isinstance(fault, FabricTrouble)]
         state = troubles[-1].state if troubles else FabricState.COMPLETED
         wrong = {trouble.fault for trouble in troubles if trouble.fault is not None}
         return self._shown(
@@ -106,6 +106,10 @@ class BoardState:
                 health_summary=UNHEALTHY if wrong else HEALTHY,
             )
         )
+
+    def _faults(self) -> list[Fault]:
+        with self._timeline.changed:
+            return self._story.current(self._clock.now(), self._timeline.index)
 
     def _stage(self) -> Stage:
         return self._timeline.stage(self._clock.now())

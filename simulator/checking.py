@@ -13,6 +13,7 @@ import msgspec
 from simulator.errors import ScenarioError
 from simulator.language import Bytes, Load, Mix
 from simulator.links import counted_errors
+from simulator.memory_errors import SPARE_ROWS_OF_A_BANK
 from simulator.scenario import (
     Container,
     DriverVersion,
@@ -44,7 +45,7 @@ from slicewatch.hardware.links import BoardLinks
 from slicewatch.suggestion import choices
 
 # What the simulator gives PCI addresses to, and more than any server has.
-MAX_GPUS_OF_A_NODE = 16
+MAX_GPUS_OF_A_NODE = 32
 
 T = TypeVar("T")
 
@@ -101,7 +102,9 @@ def _check_board_fault(where: str, fault: GpuFault, model: GpuModel) -> None:
     if isinstance(fault, Ecc):
         _require(fault.errors >= 1, f"{where}.errors", "must be at least 1")
     if isinstance(fault, RowRemap):
-        _require(fault.rows >= 1, f"{where}.rows", "must be at least 1")
+        spare = SPARE_ROWS_OF_A_BANK if fault.bank == "same" else fault.rows
+        fits = 1 <= fault.rows <= spare
+        _require(fits, f"{where}.rows", f"must be 1 to {SPARE_ROWS_OF_A_BANK} of one bank")
         remaps = not retires_pages(model)
         _require(
             remaps, f"{where}.gpu", f"{model.name} retires pages; write an ecc of double bits"

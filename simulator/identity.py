@@ -30,7 +30,8 @@ def vm_uuid(vm: str) -> str:
 
 def pci_bus_id(gpu: int) -> str:
     """Return an address in NVML's form; distinct and ascending over the GPUs of a node."""
-    return f"00000000:{0x17 + 0x0D * gpu:02X}:00.0"
+    domain, place = divmod(gpu, 16)
+    return f"{domain:08X}:{0x17 + 0x0D * place:02X}:00.0"
 
 
 def serial(seed: str, node: str, gpu: int) -> str:

@@ -32,8 +32,11 @@ from slicewatch.catalog.readings.errors import (
 from slicewatch.hardware import GpuModel
 from slicewatch.hardware.features import comes_with_ecc, retires_pages
 
-# Of an A100; the number depends on the model. In this simulation each bank loses one row at most.
+# Of an A100; the number depends on the model.
 BANKS: Final = 640
+SPARE_ROWS_OF_A_BANK: Final = 8
+# From how many spare rows on a bank counts as what: nobody documents it, but all and none.
+_AVAILABILITIES: Final = {"max": 8, "high": 5, "partial": 2, "low": 1, "none": 0}
 # Uncorrectable errors of the SRAM after which the simulated driver gives the board up.
 SRAM_THRESHOLD: Final = 4
 
@@ -129,8 +132,12 @@ class MemoryErrors:
         """Return how many spare rows the banks have left; None as for the rows."""
         if self.remapped_rows() is None:
             return None
-        used = min(self._rows("correctable") + self._rows("uncorrectable"), BANKS)
-        return self._shown(RemapBanks(max=BANKS - used, high=used, partial=0, low=0, none=0))
+        counts = {**dict.fromkeys(_AVAILABILITIES, 0), "max": BANKS}
+        for used, banks in self._used_banks():
+            touched = min(banks, counts["max"])
+            counts["max"] -= touched
+            counts[_availability(SPARE_ROWS_OF_A_BANK - used)] += touched
+        return self._shown(RemapBanks(**counts))
 
     def retired_pages(self) -> RetiredPages | None:
         """Return the retired pages, one for each uncorrected error; None since Ampere."""
@@ -147,9 +154,14 @@ class MemoryErrors:
 
     def recovery(self) -> RecoveryAction:
         """Return what the driver wants done, by the latest fault that says so."""
-        wanted = [f.action for f in self._current() if isinstance(f, RecoveryNeeded)]
-        action = wanted[-1] if wanted else Recovery.NONE
-        return self._shown(RecoveryAction(RECOVERIES.index(action)))
+        return self._shown(RecoveryAction(self.recovery_at(self._clock.now())))
+
+    def recovery_at(self, at: float) -> int:
+        """Return the number of the action that the driver wants at a moment."""
+        with self._timeline.changed:
+            faults = self._story.current(at, self._timeline.index)
+        wanted = [fault.action for fault in faults if isinstance(fault, RecoveryNeeded)]
+        return RECOVERIES.index(wanted[-1] if wanted else Recovery.NONE)
 
     def _errors(self, counted: Counted) -> EccErrors:
         def number(bits: str, begun: Sequence[tuple[Ecc, int]]) -> int:
@@ -168,6 +180,14 @@ class MemoryErrors:
         begun = self._begun(RowRemap)
         return sum(f.rows * times for f, times in begun if f.cause == cause and not f.failed)
 
+    def _used_banks(self) -> list[tuple[int, int]]:
+        """Return how many rows banks have lost, and how many banks; no two faults share one."""
+        done = [(fault, times) for fault, times in self._begun(RowRemap) if not fault.failed]
+        return [
+            (fault.rows, times) if fault.bank == "same" else (1, fault.rows * times)
+            for fault, times in done
+        ]
+
     def _begun(self, kind: type[F], since: float = 0.0) -> list[tuple[F, int]]:
         with self._timeline.changed:
             return self._story.begun(kind, self._timeline.index, since, self._clock.now())
@@ -179,3 +199,7 @@ class MemoryErrors:
     def _shown(self, reading: R) -> R:
         stage = self._timeline.stage(self._clock.now())
         return garbage.instead_of(reading) if stage.garbage else reading
+
+
+def _availability(spare: int) -> str:
+    return next(name for name, least in _AVAILABILITIES.items() if spare >= least)

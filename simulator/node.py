@@ -3,6 +3,7 @@
 import threading
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import get_args
 
 from simulator import identity
 from simulator.board_state import BoardState
@@ -13,12 +14,15 @@ from simulator.faults import NEVER, Injection, Story
 from simulator.gpu import Identity, SimulatedGpu
 from simulator.links import Links
 from simulator.memory_errors import MemoryErrors
-from simulator.scenario import Ecc, Fault, GpuGroup, Node, Scenario, Xid
+from simulator.scenario import Ecc, Fault, GpuGroup, Node, RecoveryNeeded, Scenario, Xid
 from simulator.sharing import Rules
 from simulator.stage import StageMaker
 from simulator.tenancy import Owner, Tenancy, tenancies, vgpu_tenancies
 from simulator.timeline import GpuTimeline
 from slicewatch.hardware import model_named
+
+# Faults that a driver reports when they happen, and of the last also when they end.
+Telling = Xid | Ecc | RecoveryNeeded
 
 
 class EventKind(StrEnum):
@@ -27,11 +31,15 @@ class EventKind(StrEnum):
     XID = "xid"
     SINGLE_BIT_ECC = "single_bit_ecc"
     DOUBLE_BIT_ECC = "double_bit_ecc"
+    RECOVERY_ACTION = "recovery_action"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuEvent:
-    """Something that happened on a GPU at a second of the fleet; ``data`` is the Xid number."""
+    """Something that happened on a GPU at a second of the fleet.
+
+    ``data`` is the number of the Xid, or of the recovery action that is wanted from then on.
+    """
 
     at: float
     kind: EventKind
@@ -154,18 +162,36 @@ class SimulatedNode:
     def events(self, since: float, until: float) -> tuple[GpuEvent, ...]:
         """Return what happened from ``since`` to ``until``, both included, in order."""
         with self.changed:
-            found = [o for o in self._story.occurrences(since, until) if o.begin >= since]
-        return tuple(
-            _event(self.gpus[o.fault.gpu].uuid, o.begin, o.fault)
-            for o in found
-            if isinstance(o.fault, Xid | Ecc)
-        )
+            found = self._story.occurrences(since, until, get_args(Telling))
+            times = [(o.begin, False, o.fault) for o in found if isinstance(o.fault, Telling)]
+            times += [(o.end, True, o.fault) for o in found if isinstance(o.fault, RecoveryNeeded)]
+        # At one moment what ends comes last: a fault is cleared after others were injected.
+        happened = sorted((t for t in times if since <= t[0] <= until), key=lambda t: t[:2])
+        return tuple(self._event(at, fault) for at, _, fault in happened)
 
     def next_change(self, after: float) -> float | None:
         """Return when a fault next begins or ends, as far as it is known now."""
         with self.changed:
             at = self._story.next_change(after)
         return None if at == NEVER else at
+
+    def _event(self, at: float, fault: Telling) -> GpuEvent:
+        if isinstance(fault, Xid):
+            return GpuEvent(
+                at=at,
+                kind=EventKind.XID,
+                gpu=self.gpus[fault.gpu].uuid,
+                data=fault.xid,
+                gpu_instance_id=fault.gpu_instance,
+                compute_instance_id=fault.compute_instance,
+            )
+        if isinstance(fault, Ecc):
+            single = fault.bits == "single"
+            kind = EventKind.SINGLE_BIT_ECC if single else EventKind.DOUBLE_BIT_ECC
+            return GpuEvent(at=at, kind=kind, gpu=self.gpus[fault.gpu].uuid)
+        gpu = self.gpus[fault.gpu]
+        wanted = gpu.errors.recovery_at(at)
+        return GpuEvent(at=at, kind=EventKind.RECOVERY_ACTION, gpu=gpu.uuid, data=wanted)
 
     def _rebuild(self, now: float) -> None:
         for gpu in self.gpus:
@@ -212,18 +238,3 @@ class SimulatedNode:
             setup=BoardState(model, self._story, timeline, clock=self.clock),
             links=Links(model, self._story, timeline, clock=self.clock, driver=self.driver_at),
         )
-
-
-def _event(gpu: str, at: float, fault: Xid | Ecc) -> GpuEvent:
-    if isinstance(fault, Ecc):
-        single = fault.bits == "single"
-        kind = EventKind.SINGLE_BIT_ECC if single else EventKind.DOUBLE_BIT_ECC
-        return GpuEvent(at=at, kind=kind, gpu=gpu)
-    return GpuEvent(
-        at=at,
-        kind=EventKind.XID,
-        gpu=gpu,
-        data=fault.xid,
-        gpu_instance_id=fault.gpu_instance,
-        compute_instance_id=fault.compute_instance,
-    )

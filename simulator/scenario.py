@@ -195,6 +195,12 @@ class Hang(GpuFault, frozen=True, kw_only=True, tag="hang"):
     """Every call on the GPU blocks."""
 
 
+class Failing(GpuFault, frozen=True, kw_only=True, tag="failing"):
+    """Every call on the GPU fails, though it works on: NVML's word for it, in lower case."""
+
+    error: Literal["insufficient_power", "irq_issue", "corrupted_inforom", "unknown"]
+
+
 class Garbage(GpuFault, frozen=True, kw_only=True, tag="garbage"):
     """Every reading is nonsense."""
 
@@ -218,6 +224,12 @@ class Slowdown(GpuFault, frozen=True, kw_only=True, tag="slowdown"):
         "hw_thermal_slowdown",
         "hw_power_brake",
     ]
+
+
+class Heat(GpuFault, frozen=True, kw_only=True, tag="heat"):
+    """The die is at least so warm, whatever the GPU does."""
+
+    celsius: int
 
 
 class Xid(GpuFault, frozen=True, kw_only=True, tag="xid"):
@@ -249,11 +261,13 @@ class RowRemap(GpuFault, frozen=True, kw_only=True, tag="row_remap"):
     Attributes:
         cause: what kind of errors the rows had.
         rows: how many they are.
+        bank: whether each is of another bank, or all are of one, which has eight spare rows.
         failed: there are no spare rows left: they stay in use.
     """
 
     cause: Literal["correctable", "uncorrectable"] = "uncorrectable"
     rows: int = 1
+    bank: Literal["another", "same"] = "another"
     failed: bool = False
 
 
@@ -268,6 +282,10 @@ class FabricTrouble(GpuFault, frozen=True, kw_only=True, tag="fabric"):
 
     state: FabricState = FabricState.COMPLETED
     fault: FabricFault | None = None
+
+
+class InforomCorrupted(GpuFault, frozen=True, kw_only=True, tag="inforom_corrupted"):
+    """Checksums in the board's InfoROM are wrong."""
 
 
 class PcieDegraded(GpuFault, frozen=True, kw_only=True, tag="pcie_degraded"):
@@ -330,14 +348,17 @@ Fault = (
     Lost
     | ResetRequired
     | Hang
+    | Failing
     | Garbage
     | GarbageSamples
     | Slowdown
+    | Heat
     | Xid
     | Ecc
     | RowRemap
     | RecoveryNeeded
     | FabricTrouble
+    | InforomCorrupted
     | PcieDegraded
     | PcieReplays
     | NvlinkDown

@@ -95,7 +95,8 @@ class Sensors:
             return garbage.CELSIUS
         power = self._watts(self._mean_work(WARMING_SECONDS)) / self._model.max_power_watts
         warm = round(thermal.INLET_CELSIUS + RISE_AT_FULL_POWER_CELSIUS * power)
-        return max(warm, thermal.least_celsius(self._model.limits, stage.slowdowns))
+        slow = thermal.least_celsius(self._model.limits, stage.slowdowns)
+        return max(warm, slow, stage.least_celsius)
 
     @property
     def sm_clock_mhz(self) -> int:

@@ -14,9 +14,11 @@ from simulator.faults import NEVER, Story
 from simulator.load import IDLE, Signal, Sum
 from simulator.scenario import (
     DriverGone,
+    Failing,
     Garbage,
     GarbageSamples,
     Hang,
+    Heat,
     Lost,
     MigLayout,
     MigPending,
@@ -65,6 +67,8 @@ class Stage:
         work: how busy the whole GPU is; under MIG each device counts by its share of the SMs.
         halted: nothing runs, because the GPU or its driver is gone.
         slowdowns: reasons of the faults that hold the clocks down.
+        least_celsius: the die is no colder, whatever runs.
+        error: what every call answers, as NVML calls it; empty for none.
     """
 
     begin: float
@@ -80,6 +84,8 @@ class Stage:
     garbage: bool
     garbage_samples: bool
     slowdowns: frozenset[str]
+    least_celsius: int
+    error: str
 
 
 class StageMaker:
@@ -136,6 +142,8 @@ class StageMaker:
             garbage=any(isinstance(fault, Garbage) for fault in faults),
             garbage_samples=any(isinstance(fault, GarbageSamples) for fault in faults),
             slowdowns=frozenset(fault.reason for fault in faults if isinstance(fault, Slowdown)),
+            least_celsius=max((f.celsius for f in faults if isinstance(f, Heat)), default=0),
+            error=_error(faults),
         )
 
     def _devices(self, slots: MigSlots | None) -> tuple[MigDevice, ...]:
@@ -188,6 +196,11 @@ def _starts_and_ends(tenancies: Iterable[Tenancy]) -> list[float]:
     appetites = {one.appetite for one in tenancies}
     times |= {time for one in appetites for span in one.spans for time in span}
     return sorted(times | {NEVER})
+
+
+def _error(faults: Iterable[object]) -> str:
+    found = [fault.error.upper() for fault in faults if isinstance(fault, Failing)]
+    return found[-1] if found else ""
 
 
 def _state(faults: Iterable[object]) -> GpuState:

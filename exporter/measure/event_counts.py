@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from exporter.measure.columns import spread
-from exporter.nvml.event_log import EventLog, Happened
+from exporter.nvml.event_log import EventLog
 from exporter.nvml.protocol import Event, EventKind
 from slicewatch.catalog import events
 from slicewatch.catalog.model import Metric
@@ -63,7 +63,9 @@ class EventCounts:
             self._drop(recent.missed)
         self._forget_instances(devices)
         for happened in recent.events:
-            self._count(happened, devices)
+            # What the kernel's log tells of, NVML tells as well.
+            if isinstance(happened.event, Event):
+                self._count(happened.event, happened.at_seconds, devices)
         rows = [self._row(device) for device in devices]
         self._columns = {
             k: column for m in events.OF_DEVICES for k, column in _columns(m, rows).items()
@@ -79,16 +81,15 @@ class EventCounts:
             if isinstance(key, str) or key in present
         }
 
-    def _count(self, happened: Happened, devices: Sequence[Device]) -> None:
-        event = happened.event
+    def _count(self, event: Event, at_seconds: float, devices: Sequence[Device]) -> None:
         if not event.gpu:
             self._drop(1)
             return
         key = _owner(event, devices)
         before = self._counts.get(key, NOTHING)
         if event.kind is EventKind.XID:
-            self._counts[key] = before.with_xid(event.data, happened.at_seconds)
-        else:
+            self._counts[key] = before.with_xid(event.data, at_seconds)
+        elif event.kind in OF_MEMORY:
             self._counts[key] = before.with_ecc(OF_MEMORY[event.kind])
 
     def _row(self, device: Device) -> DeviceEvents:

@@ -207,7 +207,7 @@ class Row:
         for cell in filling.cells:
             value, reason = cell.value(reading), None
             if cell.labelled:
-                believed &= self._spread(cell, value)
+                believed &= self._spread(cell, value or {})
             else:
                 if value is None:
                     # A board may have one part of what is read together and lack the other.

@@ -1,5 +1,7 @@
 """The last events of the node's GPUs, numbered, so that readers of any pace miss none unnoticed.
 
+Those of NVML and those of the kernel's log: what both tell of is here twice.
+
 Whoever remembers the number that it was given last gets what came since, and is told how much of
 that is no longer kept. May be used from any thread; nothing here waits.
 """
@@ -14,16 +16,17 @@ from typing import Final
 
 import msgspec
 
+from exporter.kernel_log.xid import LoggedXid
 from exporter.nvml.protocol import Event, EventKind
 
-# An hour of an Xid each second.
+# A minute of 68 a second, or of 34 where the kernel's log tells of each as well.
 EVENTS_KEPT: Final = 4096
 
 Kinds = Mapping[str, frozenset[EventKind]]
 
 
 class Happened(msgspec.Struct, frozen=True, kw_only=True):
-    """An event and when it arrived.
+    """An event, and when it arrived or, where that is known, happened.
 
     Attributes:
         number: counts up from 1 while the process lives.
@@ -34,7 +37,7 @@ class Happened(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     at_seconds: float
     at_monotonic_seconds: float
-    event: Event
+    event: Event | LoggedXid
 
 
 class Recent(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,18 +91,27 @@ class EventLog:
 
     def add(self, events: Sequence[Event]) -> None:
         """Keep events that just arrived, in their order."""
+        self._keep([(event, 0.0) for event in events])
+
+    def add_logged(self, xids: Sequence[LoggedXid]) -> None:
+        """Keep what was just read in the kernel's log, where it says when it happened."""
+        now = self._monotonic()
+        # The kernel's clock of the log runs a little apart from ours.
+        self._keep([(xid, max(0.0, now - xid.at_seconds)) for xid in xids])
+
+    def _keep(self, aged: Sequence[tuple[Event | LoggedXid, float]]) -> None:
         at, at_monotonic = self._wall(), self._monotonic()
         with self._lock:
-            for number, event in enumerate(events, start=self._newest + 1):
+            for number, (event, age) in enumerate(aged, start=self._newest + 1):
                 self._ring.append(
                     Happened(
                         number=number,
-                        at_seconds=at,
-                        at_monotonic_seconds=at_monotonic,
+                        at_seconds=at - age,
+                        at_monotonic_seconds=at_monotonic - age,
                         event=event,
                     )
                 )
-            self._newest += len(events)
+            self._newest += len(aged)
 
     def after(self, number: int) -> Recent:
         """Return what came after the event of a number; 0 for everything.

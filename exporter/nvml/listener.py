@@ -21,6 +21,7 @@ WAIT_SECONDS: Final = 0.5
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 60.0
 
 LISTENS: Final = ""
+NOT_YET: Final = "starting"
 NO_GPUS: Final = "no_gpus"
 STOPPED: Final = "stopped"
 FAULT: Final = "fault"
@@ -60,6 +61,11 @@ class Listener:
         self._lock = threading.Lock()
         self._reason: str | None = None
         self._listening: _Listening | None = None
+
+    @property
+    def reason(self) -> str:
+        """Return why nobody listens, in one word; empty while somebody does. For any thread."""
+        return NOT_YET if self._reason is None else self._reason
 
     def begin(self, gpus: tuple[Device, ...]) -> None:
         """Listen to these GPUs; to be called again and again while NVML is started.

@@ -95,11 +95,16 @@ class EventKind(StrEnum):
     XID = "xid"
     SINGLE_BIT_ECC = "single_bit_ecc"
     DOUBLE_BIT_ECC = "double_bit_ecc"
+    RECOVERY_ACTION = "recovery_action"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that happened on a GPU. ``data`` of an XID is its number."""
+    """Something that happened on a GPU.
+
+    ``data`` of an XID is its number. What it is of a recovery action is documented nowhere: ask
+    for the action.
+    """
 
     kind: EventKind
     gpu: str

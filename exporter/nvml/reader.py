@@ -21,6 +21,7 @@ EARLY_SECONDS = 0.25
 Asked = tuple[tuple[int, Probe[Any]], ...]
 # What the resolution of the devices is called beside the probes, in logs and metrics.
 RESOLUTION = "devices"
+OPENING = "open"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +115,7 @@ class Reader:
         self.plan = self._agreed = plan
         self._clock = clock
         self._call = ""
+        self._called_at = 0.0
         self._devices: tuple[Device, ...] = ()
         self._agendas: tuple[Agenda, ...] = ()
         self._ask_again_at = 0.0
@@ -123,10 +125,16 @@ class Reader:
         """Return the call that the pass is in; empty outside of one. For any thread."""
         return self._call
 
+    @property
+    def call_seconds(self) -> float:
+        """Return how long that call takes already. For any thread."""
+        return self._clock() - self._called_at
+
     def attempt(self) -> Cycle | Exception:
         """Read everything that is due, once; a fault in our own code is returned."""
         try:
             if self._session is None:
+                self._called_at, self._call = self._clock(), OPENING
                 self._session = self._open_session(self.gpu)
             return self._cycle(self._session)
         except Exception as error:  # noqa: BLE001 - raised again where the passes are taken
@@ -140,7 +148,7 @@ class Reader:
             self._session.close()
 
     def _cycle(self, session: Session) -> Cycle:
-        began = self._clock()
+        began = self._called_at = self._clock()
         self._agree(self.plan)
         self._call = RESOLUTION
         found = session.devices()
@@ -187,6 +195,7 @@ class Reader:
         device, clock, read = agenda.device, self._clock, session.read
         before = clock()
         for index, probe in agenda.due(began):
+            self._called_at = before
             name = self._call = probe.name
             outcome: Outcome[Any] = read(probe, device)
             after = clock()

@@ -94,6 +94,11 @@ class Supervisor:
             return RELEASED
         return STARTING if self._life.phase is Phase.STARTING and not self._fault else self._fault
 
+    def calls(self) -> dict[str, tuple[str, float]]:
+        """Return which call each GPU is in that is being read, and for how many seconds; by uuid."""
+        running = self._relay.running()
+        return {r.gpu.uuid: (r.call, r.call_seconds) for r in running if r.call}
+
     def follow(self, plan: Plan) -> None:
         """Read by another plan from the next pass of each GPU on."""
         self._plan = plan

@@ -32,11 +32,18 @@ class DriverFeed:
         ValueError: the node has more GPUs than the file has room for.
     """
 
-    def __init__(self, node: SimulatedNode, path: Path) -> None:
+    def __init__(
+        self,
+        node: SimulatedNode,
+        path: Path,
+        *,
+        refreshes_per_second: float = REFRESHES_PER_SECOND,
+    ) -> None:
         if len(node.gpus) > GPUS:
             raise ValueError(f"{node.name} has {len(node.gpus)} GPUs; the driver shows {GPUS}")
         self.file = StateFile(path)
         self._node = node
+        self._pause_seconds = 1 / refreshes_per_second
         self._lock = threading.Lock()
         self._slots = [_Slots() for _ in node.gpus]
         self._alterations: dict[int, Callable[[GpuState], None]] = {}
@@ -89,7 +96,7 @@ class DriverFeed:
         self.stop()
 
     def _run(self) -> None:
-        while not self._stopping.wait(1 / REFRESHES_PER_SECOND):
+        while not self._stopping.wait(self._pause_seconds):
             self.refresh()
 
     def _show(self, gpu: SimulatedGpu, slots: "_Slots") -> None:

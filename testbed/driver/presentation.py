@@ -27,10 +27,15 @@ _MORE_MEMORY: Final = 0x9
 DRIVER_NOT_LOADED, GPU_IS_LOST, RESET_REQUIRED, VERSION_MISMATCH = 9, 15, 16, 18
 
 _ERRORS: Final = {State.LOST: GPU_IS_LOST, State.RESET_REQUIRED: RESET_REQUIRED}
+# What a ``failing`` GPU answers.
+_FAILURES: Final = {
+    "INSUFFICIENT_POWER": 8, "IRQ_ISSUE": 11, "CORRUPTED_INFOROM": 14, "UNKNOWN": 999,
+}  # fmt: skip
 _EVENT_TYPES: Final = {
     EventKind.SINGLE_BIT_ECC: 0x1,
     EventKind.DOUBLE_BIT_ECC: 0x2,
     EventKind.XID: 0x8,
+    EventKind.RECOVERY_ACTION: 0x8000,
 }
 
 
@@ -66,7 +71,7 @@ def gpu_state(gpu: SimulatedGpu, slots: Mapping[int, int]) -> state.GpuState:
     shown = state.GpuState(
         present=1,
         generation=1,
-        error=_ERRORS.get(gpu.state, 0),
+        error=_ERRORS.get(gpu.state) or _FAILURES.get(gpu.stage.error, 0),
         minor=identity.minor,
         mig_capable=model.supports_mig,
         mig_enabled=mig_enabled,

@@ -258,6 +258,24 @@ def test_where_samples_have_stopped_the_current_rate_is_read(world):
     assert reading.percent() == reading.current_percent
 
 
+@pytest.mark.parametrize(
+    "error", ["insufficient_power", "irq_issue", "corrupted_inforom", "unknown"]
+)
+def test_a_gpu_whose_every_call_fails_says_how_and_leaves_the_others_alone(world, error):
+    failing = Failed(error.upper())
+    session, other = world.session(WHOLE), world.session(DESKTOP)
+    (device,) = devices_of(session)
+    injection = world.inject(scenario.Failing(node="n", gpu=WHOLE, error=error))
+    assert session.read(POWER, device) == failing
+    assert session.devices() == failing
+    slots = Enumeration(world.nvml).slots()
+    assert [slot.gpu for slot in slots][WHOLE] == failing
+    assert world.nvml.events((device,)) == failing
+    assert len(devices_of(other)) == 1
+    world.clear(injection)
+    assert isinstance(session.read(POWER, *devices_of(session)), Value)
+
+
 def test_no_sample_is_lost_when_nvml_is_started_anew(world):
     session = world.session(WHOLE)
     last = session.read(UTILIZATION, *devices_of(session)).value.samples[-1][0]

@@ -122,6 +122,11 @@ def test_a_row_is_pending_until_the_reset_and_stays_remapped(world):
     assert read(world, REMAPPED_ROWS, WHOLE) == Value(RemappedRows(0, 2, 0, 0))
 
 
+def test_a_bank_without_spare_rows_is_told(world):
+    world.inject(scenario.RowRemap(node="n", gpu=WHOLE, rows=8, bank="same"))
+    assert read(world, REMAP_BANKS, WHOLE) == Value(RemapBanks(639, 0, 0, 0, 1))
+
+
 def test_a_failed_remapping_is_never_forgotten(world):
     failure = world.inject(scenario.RowRemap(node="n", gpu=WHOLE, failed=True))
     world.advance(1)

@@ -12,6 +12,7 @@ from exporter.nvml.event_log import EventLog
 from exporter.nvml.listener import WAIT_SECONDS, Listener
 from exporter.nvml.protocol import EventKind
 from simulator import scenario
+from slicewatch.catalog.readings.errors import Recovery
 from slicewatch.service.backoff import Backoff
 
 SCENARIO = """
@@ -124,6 +125,34 @@ def test_the_counts_are_zero_as_soon_as_somebody_listens(world, post):
     assert post.counts.columns(rows)["gpu_xid_events_total"] == [None]
     post.begin()
     assert post.counts.columns(rows)["gpu_xid_events_total"] == [0]
+
+
+def test_a_change_of_the_recovery_action_is_told_and_counted_nowhere(world, post):
+    post.begin()
+    wanted = scenario.RecoveryNeeded(node="n", gpu=WHOLE, action=Recovery.GPU_RESET)
+    injection = world.inject(wanted)
+    post.until(lambda: len(post.numbers()) == 1)
+    world.advance(1)
+    world.clear(injection)
+    post.until(lambda: len(post.numbers()) == 2)
+    events = [happened.event for happened in post.log.after(0).events]
+    assert [(e.kind, e.data) for e in events] == [
+        (EventKind.RECOVERY_ACTION, 1),
+        (EventKind.RECOVERY_ACTION, 0),
+    ]
+    columns = post.counts.columns(world.session(WHOLE).devices().value)
+    assert columns["gpu_xid_events_total"] == [0]
+    assert columns['gpu_ecc_events_total{kind="uncorrected"}'] == [0]
+    assert post.dropped == 0
+
+
+@pytest.mark.parametrize("world", ["real"], indirect=True)
+def test_a_driver_without_recovery_events_is_listened_to_for_the_others(world, post):
+    world.alter(WHOLE, lambda state: setattr(state, "event_types", 0xB))
+    post.begin()
+    assert EventKind.RECOVERY_ACTION not in post.log.kinds[world.node.gpus[WHOLE].uuid]
+    inject(world, 31)
+    post.until(lambda: post.numbers() == [31])
 
 
 def test_a_stop_lets_go_of_nvml_within_one_wait(world, post):

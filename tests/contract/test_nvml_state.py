@@ -71,6 +71,14 @@ def test_a_sound_inforom_is_valid(world):
     assert read(world, INFOROM_CHECK, WHOLE) == Value(InforomCheck(valid=True))
 
 
+def test_a_corrupted_inforom_is_a_reading_and_no_failure(world):
+    injection = world.inject(scenario.InforomCorrupted(node="n", gpu=WHOLE))
+    assert read(world, INFOROM_CHECK, WHOLE) == Value(InforomCheck(valid=False))
+    assert read(world, INFOROM_CHECK, AMPERE) == Value(InforomCheck(valid=True))
+    world.clear(injection)
+    assert read(world, INFOROM_CHECK, WHOLE) == Value(InforomCheck(valid=True))
+
+
 def test_a_gpu_that_joined_the_fabric_is_healthy(world):
     fabric = read(world, FABRIC, WHOLE).value
     assert fabric.healthy() == 1

@@ -5,6 +5,7 @@ import pytest
 from exporter.nvml.protocol import Unsupported, Value
 from simulator import scenario
 from slicewatch.catalog import CATALOG
+from slicewatch.catalog.clocks import CLOCK_EVENTS
 from slicewatch.catalog.power import TEMPERATURE
 from slicewatch.catalog.readings.thermal import (
     Fans,
@@ -75,6 +76,14 @@ def test_every_fan_has_its_speed_and_a_passive_board_has_none(world):
     assert 0 < percent < 100
     assert read(world, FANS, DESKTOP) == Value(Fans((percent, percent)))
     assert read(world, FANS, HOPPER) == NONE
+
+
+def test_heat_without_a_slowdown_is_heat_alone(world):
+    world.inject(scenario.Heat(node="n", gpu=HOPPER, celsius=91))
+    assert read(world, TEMPERATURE, HOPPER).value.celsius == 91
+    assert read(world, TEMPERATURE_MARGIN, HOPPER).value.celsius < 0
+    events = read(world, CLOCK_EVENTS, HOPPER).value.active()
+    assert (events["hw_thermal_slowdown"], events["hw_slowdown"]) == (0, 0)
 
 
 def test_a_fan_may_exceed_its_tolerated_speed(world):

@@ -27,6 +27,7 @@ _KINDS: Final = {
     pynvml.nvmlEventTypeXidCriticalError: EventKind.XID,
     pynvml.nvmlEventTypeSingleBitEccError: EventKind.SINGLE_BIT_ECC,
     pynvml.nvmlEventTypeDoubleBitEccError: EventKind.DOUBLE_BIT_ECC,
+    pynvml.nvmlEventTypeGpuRecoveryAction: EventKind.RECOVERY_ACTION,
 }
 _TYPES: Final = sum(_KINDS)
 # A GPU's uuid, and what it reports.

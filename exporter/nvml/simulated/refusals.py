@@ -53,9 +53,12 @@ def refusal_of(
             if failure is not None:
                 return failure
             now = node.clock.now()
-            state = GpuState.LOST if gpu is None else gpu.timeline.stage(now).state
-            if gpu is None or state is not GpuState.HUNG:
-                return Lost("gpu_not_found") if gpu is None else _LOST.get(state)
+            if gpu is None:
+                return Lost("gpu_not_found")
+            stage = gpu.timeline.stage(now)
+            if stage.state is not GpuState.HUNG:
+                failing = Failed(stage.error) if stage.error else None
+                return _LOST.get(stage.state, failing)
             node.clock.wait(node.changed, until=node.next_change(now), timeout_seconds=None)
 
 

@@ -7,6 +7,7 @@ from testbed.driver.answers import Answers, nvml
 # What a driver in trouble leaves in the place of a text.
 _NO_TEXT = b"\xff\xff"
 FABRIC = "nvmlDeviceGetGpuFabricInfoV"
+INFOROM_CHECK = "nvmlDeviceValidateInforom"
 
 
 def answers(gpu: SimulatedGpu, into: Answers) -> None:
@@ -34,8 +35,11 @@ def _put_inforom(gpu: SimulatedGpu, into: Answers) -> None:
             into.put("nvmlDeviceGetInforomVersion", version.encode(), key=(number, 0))
     image = _NO_TEXT if inforom.image is None else inforom.image.encode()
     into.put("nvmlDeviceGetInforomImageVersion", image)
-    if gpu.setup.inforom_check() is not None:
-        into.put("nvmlDeviceValidateInforom")
+    check = gpu.setup.inforom_check()
+    if check is not None and check.valid:
+        into.put(INFOROM_CHECK)
+    elif check is not None:
+        into.refuse(INFOROM_CHECK, nvml.NVML_ERROR_CORRUPTED_INFOROM)
 
 
 def _put_fabric(fabric: Fabric, into: Answers) -> None:

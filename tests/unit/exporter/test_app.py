@@ -86,7 +86,8 @@ async def running(nvml, kubelet=None):
 
 async def test_a_driver_that_works_is_up_and_no_probe_fails(desk, gpu):
     async with running(desk(gpu())) as client:
-        samples = await client.until("gpu_up", 1, gpu="0")
+        samples = await client.until("slicewatch_probe_success", 1, probe="devices")
+        assert series(samples, "gpu_up", gpu="0") == 1
         assert series(samples, "slicewatch_driver_up", reason="") == 1
         versions = {"driver": "580.95.05", "nvml": "13.580.95.05", "cuda": "13.0"}
         assert series(samples, "slicewatch_driver_info", **versions) == 1
@@ -121,7 +122,7 @@ async def test_rejected_readings_are_counted(desk, gpu):
     nvml = desk(gpu())
     nvml.readings["temperature"] = Value(Temperature(4_278_190_080))
     async with running(nvml) as client:
-        samples = await client.until("gpu_up", 1, gpu="0")
+        samples = await client.until("gpu_power_usage_watts", 300, gpu="0")
         name = "slicewatch_rejected_readings_total"
         assert series(samples, name, metric="gpu_temperature_celsius") >= 1
         assert series(samples, "gpu_temperature_celsius") is None

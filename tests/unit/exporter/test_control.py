@@ -1,18 +1,16 @@
-"""The exporter's Unix socket: its file, its answers, and the signal."""
+"""What the control socket answers, and the signal."""
 
 import asyncio
 import os
 import signal
-import socket
-import stat
 import time
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import aiohttp
 import pytest
-from aiohttp import web
 
-from exporter.control import Control, listening, release_on_signal
+from exporter.control import Control, release_on_signal
+from exporter.local_socket import listening
 from exporter.measure.board import Board
 from exporter.nvml.plan import Plan
 from exporter.nvml.protocol import Lost
@@ -29,73 +27,10 @@ def path(tmp_path):
     return tmp_path / "exporter.sock"
 
 
-@pytest.fixture
-def application():
-    app = web.Application()
-
-    async def hello(_):
-        return web.Response(text="hello")
-
-    app.router.add_get("/", hello)
-    return app
-
-
 @asynccontextmanager
 async def client(path):
     async with aiohttp.ClientSession(connector=aiohttp.UnixConnector(str(path))) as session:
         yield session
-
-
-async def greeting(path):
-    async with client(path) as session, session.get("http://node/") as response:
-        response.raise_for_status()
-        return await response.text()
-
-
-class TestSocket:
-    async def test_it_is_for_its_owner_and_group_alone_and_goes_with_the_server(
-        self, application, path
-    ):
-        async with listening(application, path):
-            assert await greeting(path) == "hello"
-            assert stat.filemode(path.stat().st_mode) == "srw-rw----"
-        assert list(path.parent.iterdir()) == []
-
-    async def test_one_that_was_left_behind_is_replaced(self, application, path):
-        with socket.socket(socket.AF_UNIX) as left:
-            left.bind(str(path))
-        with pytest.raises(ConnectionRefusedError):
-            await asyncio.open_unix_connection(str(path))
-        async with listening(application, path):
-            assert await greeting(path) == "hello"
-
-    async def test_one_that_was_left_unfinished_is_replaced(self, application, path):
-        with socket.socket(socket.AF_UNIX) as left:
-            left.bind(str(path) + ".new")
-        async with listening(application, path):
-            assert await greeting(path) == "hello"
-
-    async def test_the_one_of_a_successor_is_left_alone(self, application, path):
-        """While the DaemonSet is updated the old exporter may end after the new one began."""
-        async with listening(application, path), AsyncExitStack() as later:
-            await later.enter_async_context(listening(web.Application(), path))
-            successor = later.pop_all()
-        async with successor:
-            with pytest.raises(aiohttp.ClientResponseError, match="404"):
-                await greeting(path)
-        assert not path.exists()
-
-    async def test_without_its_folder_the_error_says_what_to_do(self, application, tmp_path):
-        with pytest.raises(FileNotFoundError, match=r"no folder .*/missing; mount one there"):
-            async with listening(application, tmp_path / "missing" / "exporter.sock"):
-                pass
-
-    async def test_anything_else_in_its_place_stays(self, application, path):
-        path.write_text("precious")
-        with pytest.raises(FileExistsError, match=r"exporter\.sock is no socket"):
-            async with listening(application, path):
-                pass
-        assert path.read_text() == "precious"
 
 
 class Caller:
@@ -153,7 +88,9 @@ async def calling(nvml, path):
         await stack.enter_async_context(
             background(("ticks", ticking(supervisor, board, published)))
         )
-        await stack.enter_async_context(listening(control.application(), path))
+        await stack.enter_async_context(
+            listening(control.application(), path, setting="control_socket")
+        )
         caller = Caller(await stack.enter_async_context(client(path)))
         await caller.until(lambda status: status["gpus"])
         yield caller

@@ -8,6 +8,7 @@ from exporter.nvml.plan import Plan
 from exporter.nvml.protocol import Failed, Unsupported, Value
 from slicewatch.catalog.readings.memory import Memory
 from slicewatch.catalog.readings.power import Energy, Power, Temperature
+from slicewatch.catalog.readings.state import ComputeMode
 from slicewatch.catalog.readings.utilization import Utilization
 
 PLAN = Plan.of(()).gpu
@@ -178,3 +179,10 @@ def test_a_reading_that_says_nothing_is_no_nonsense(bench):
     assert bench.rejected == []
     assert bench.mean("gpu_utilization") is None
     assert bench.value("gpu_busy_seconds_total") == 0
+
+
+def test_a_number_that_has_no_name_is_no_sample(bench):
+    bench.read(1000.0, compute_mode=Value(ComputeMode(0)))
+    assert bench.value("gpu_compute_mode_info") == {'{mode="default"}': 1}
+    bench.read(1060.0, compute_mode=Value(ComputeMode(2**32 - 1)))
+    assert bench.value("gpu_compute_mode_info") is None

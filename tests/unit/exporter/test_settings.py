@@ -57,6 +57,11 @@ def test_the_users_file_is_a_settings_file(tmp_path):
             {"labels": {"label_team": "x"}, "pod_labels": ("team",)},
             "'label_team' is what pod_labels makes of team; choose another name",
         ),
+        (
+            {"evidence_socket": "/run/s.sock", "control_socket": "/run/s.sock"},
+            "evidence_socket: is control_socket as well, which can release the GPUs",
+        ),
+        ({"evidence_group": 4711}, "evidence_group: opens no socket; set evidence_socket as well"),
         ({"log_level": "loud"}, "'loud' is none of debug, info, warning, error"),
         ({"tick_seconds": 0.01}, "tick_seconds: 0.01 is not between 0.05 and 5"),
         ({"tick_seconds": 20.0}, "tick_seconds: 20 is not between 0.05 and 5"),
@@ -124,3 +129,11 @@ def test_bad_settings_end_with_status_2_and_a_line_each(arguments, said):
     lines = done.stderr.splitlines()
     assert all(line.startswith("slicewatch exporter: ") for line in lines)
     assert said in "\n".join(lines)
+
+
+@pytest.mark.parametrize("text", ["slicewatch", "-1", "", "4294967295"])
+def test_a_group_is_its_number(text):
+    with pytest.raises(SettingsError, match="is not the number of a group"):
+        load(ExporterSettings, ["--evidence-socket=/run/s", f"--evidence-group={text}"], {})
+    found = load(ExporterSettings, ["--evidence-socket=/run/s", "--evidence-group=4711"], {})
+    assert found.evidence_group == 4711

@@ -189,6 +189,7 @@ async def test_a_driver_that_answers_nothing_for_three_passes_is_read_again(offi
 async def test_a_new_start_that_hangs_holds_up_nobody_and_is_taken_when_it_is_over(
     offices, desk, gpu
 ):
+    """It hung the whole process (go-nvml #152, dra-driver-nvidia-gpu #773)."""
     office = offices(desk(gpu(0), gpu(1)))
     await office.pass_all()
     office.desk.found = {"GPU-0": Failed("UNINITIALIZED", reinitialise=True)}

@@ -8,7 +8,8 @@ from simulator.errors import ScenarioError
 from simulator.faults import NEVER, Injection, Story
 from simulator.fleet import Fleet
 from simulator.node import EventKind
-from simulator.scenario import Hang, Lost, Seconds, Xid
+from simulator.scenario import Failing, Hang, Lost, RecoveryNeeded, Seconds, Xid
+from slicewatch.catalog.readings.errors import Recovery
 
 FAULTY = "gpu-faulty"
 
@@ -67,6 +68,8 @@ def test_events_happen_once_in_their_order(fleet):
         (310, EventKind.XID, gpus[3].uuid, 94, 2),
         (360, EventKind.SINGLE_BIT_ECC, gpus[1].uuid, 0, None),
         (370, EventKind.DOUBLE_BIT_ECC, gpus[1].uuid, 0, None),
+        (780, EventKind.RECOVERY_ACTION, gpus[2].uuid, 1, None),
+        (810, EventKind.RECOVERY_ACTION, gpus[2].uuid, 0, None),
     ]
     assert node.events(0, 300) == events[:1]
     assert node.events(301, 310) == events[1:2]
@@ -85,6 +88,35 @@ def test_a_cursor_gives_each_event_once_even_at_a_moment_that_stands_still(fleet
     fleet.advance_to(310)
     assert [event.data for event in cursor.take()] == [94]
     assert cursor.take() == ()
+
+
+def test_the_end_of_a_recovery_action_comes_after_what_happened_at_that_moment(fleet):
+    node = fleet.node(FAULTY)
+    cursor = node.listen()
+    wanted = fleet.inject(RecoveryNeeded(node=FAULTY, gpu=0, action=Recovery.NODE_REBOOT))
+    fleet.advance_to(1)
+    fleet.inject(Xid(node=FAULTY, gpu=0, xid=48))
+    assert [event.data for event in cursor.take()] == [2, 48]
+    fleet.clear(wanted)
+    assert [(e.kind, e.data) for e in cursor.take()] == [(EventKind.RECOVERY_ACTION, 0)]
+
+
+def test_of_two_recovery_actions_the_other_one_is_left(fleet):
+    node = fleet.node(FAULTY)
+    fleet.inject(RecoveryNeeded(node=FAULTY, gpu=0, action=Recovery.DRAIN_P2P))
+    fleet.advance_to(1)
+    second = fleet.inject(RecoveryNeeded(node=FAULTY, gpu=0, action=Recovery.GPU_RESET))
+    fleet.advance_to(2)
+    fleet.clear(second)
+    assert [(event.at, event.data) for event in node.events(0, 2)] == [(0, 3), (1, 1), (2, 3)]
+
+
+def test_a_gpu_that_fails_works_on(fleet):
+    gpu = fleet.node(FAULTY).gpus[0]
+    fleet.inject(Failing(node=FAULTY, gpu=0, error="unknown", lasts=Seconds(10)))
+    assert (gpu.stage.error, gpu.stage.state, gpu.stage.halted) == ("UNKNOWN", "up", False)
+    fleet.advance_to(10)
+    assert gpu.stage.error == ""
 
 
 def test_a_gpu_is_partitioned_anew_and_then_not_at_all(fleet):

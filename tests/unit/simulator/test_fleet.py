@@ -1,5 +1,6 @@
 """Fleets: skipping time, who holds what, live control, and the truth about all of it."""
 
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -73,7 +74,13 @@ def test_the_same_seed_makes_the_same_fleet_and_another_one_another():
     identities = [gpu.identity for gpu in one.node("n").gpus]
     assert identities == [gpu.identity for gpu in same.node("n").gpus]
     assert {gpu.uuid for gpu in other.node("n").gpus}.isdisjoint(one.uuid for one in identities)
-    assert len({one.pci_bus_id for one in identities}) == len(identities)
+
+
+def test_the_gpus_of_the_largest_node_have_ascending_addresses_in_nvmls_form():
+    fleet = Fleet.load("nodes: [{name: n, gpus: [{model: T4, count: 32}]}]")
+    addresses = [gpu.identity.pci_bus_id for gpu in fleet.node("n").gpus]
+    assert all(re.fullmatch(r"[0-9A-F]{8}:[0-9A-F]{2}:00\.0", one) for one in addresses)
+    assert addresses == sorted(set(addresses))
 
 
 def test_energy_is_what_the_power_adds_up_to():

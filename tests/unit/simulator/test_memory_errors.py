@@ -1,5 +1,6 @@
 """Memory errors of the simulator: counted from the story, at any moment, in any order."""
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -85,6 +86,15 @@ def test_banks_lose_a_row_each_and_never_more_than_there_are(fleet):
     fleet.inject(RowRemap(node="n", gpu=0, rows=BANKS))
     banks = errors(fleet).remap_banks()
     assert (banks.max, banks.high) == (0, BANKS)
+
+
+@pytest.mark.parametrize(
+    ("rows", "left"), [(1, "high"), (3, "high"), (4, "partial"), (7, "low"), (8, "none")]
+)
+def test_a_bank_has_so_many_spare_rows_left(fleet, rows, left):
+    fleet.inject(RowRemap(node="n", gpu=0, rows=rows, bank="same"))
+    banks = msgspec.structs.asdict(errors(fleet).remap_banks())
+    assert {name: n for name, n in banks.items() if n} == {"max": BANKS - 1, left: 1}
 
 
 def test_the_sram_is_given_up_after_so_many_uncorrected_errors(fleet):

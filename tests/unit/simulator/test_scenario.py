@@ -85,9 +85,9 @@ faults:
             "above 1",
         ),
         (
-            "nodes: [{name: n, gpus: [{model: T4, count: 17}]}]",
+            "nodes: [{name: n, gpus: [{model: T4, count: 33}]}]",
             "nodes[0].gpus",
-            "at most 16 GPUs",
+            "at most 32 GPUs",
         ),
         ("nodes: [{name: n, gpus: []}, {name: n, gpus: []}]", "nodes[1].name", "already taken"),
     ],
@@ -153,6 +153,8 @@ def test_a_load_that_cannot_be_is_refused(given, where, what):
         ("{kind: lost, node: n1, gpu: 4}", "gpu", "n1 has GPUs 0 to 3"),
         ("{kind: xid, node: n1, gpu: 0, xid: 79, for: 3s}", "for", "left out for an event"),
         ("{kind: hang, node: n1, gpu: 0, every: 1h}", "every", "needs a for"),
+        ("{kind: row_remap, node: n1, gpu: 0, rows: 9, bank: same}", "rows", "1 to 8 of one bank"),
+        ("{kind: failing, node: n1, gpu: 0, error: gone}", "error", "gone"),
         ("{kind: hang, node: n1, gpu: 0, for: 2h, every: 1h}", "every", "longer than its for"),
         ("{kind: mig_layout, node: n1, gpu: 3, mig: [1g.5gb]}", "mig", "T4 has no MIG"),
         (
