@@ -6,12 +6,12 @@ BIN := .venv/bin
 RUN_LOCK := requirements/run.lock
 BUILD_LOCK := requirements/build.lock
 DEV_LOCK := requirements/dev.lock
-PRODUCT := slicewatch simulator exporter adapter advisor cli
+PRODUCT := slicewatch simulator exporter adapter health advisor cli
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
   --quiet --upgrade
 
-.PHONY: help demo test check generate lock e2e bench soak ci clean size
+.PHONY: help demo test check generate lock e2e bench soak ramp ci clean size
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z0-9]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -48,6 +48,9 @@ bench: .venv/dev.stamp ## ratios against what is possible, all from one run
 
 soak: .venv/dev.stamp ## a day of an exporter's life, to see what it keeps; takes an hour
 	$(BIN)/python -m bench.soak
+
+ramp: .venv/dev.stamp ## the users' HPA from 2 to 20 replicas and back, nothing hastened; takes an hour
+	$(BIN)/python -m testbed.chain.ramp
 
 ci: check test e2e ## what has to pass before anything lands
 

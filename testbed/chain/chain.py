@@ -107,8 +107,11 @@ class Chain:
             f"--listen={self.cluster.node_address}:{EXPORTER_PORT}",
             f"--node-name={self.cluster.node_name}",
             f"--kubelet-socket={self.cluster.pod_resources_socket}",
-            f"--window-seconds={WINDOW_SECONDS}",
+            *self._window_flags(),
         ]
+
+    def _window_flags(self) -> list[str]:
+        return [f"--window-seconds={WINDOW_SECONDS}"]
 
     def _adapter_flags(self) -> list[str]:
         kubeconfig = self.cluster.kubeconfig("slicewatch-adapter", user=manifests.ADAPTER_USER)

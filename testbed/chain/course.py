@@ -68,8 +68,9 @@ def _shown(value: float | None, unit: str) -> str:
 class Course:
     """Notes the course of all autoscalers of a chain. A context manager."""
 
-    def __init__(self, chain: PoolChain) -> None:
+    def __init__(self, chain: PoolChain, *, every_seconds: float = EVERY_SECONDS) -> None:
         self._chain = chain
+        self._every_seconds = every_seconds
         self._began = time.monotonic()
         self._moments: dict[str, list[Moment]] = {pool.name: [] for pool in chain.pools}
         self._stop = threading.Event()
@@ -82,6 +83,10 @@ class Course:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join(timeout=30)
+
+    def seconds(self) -> float:
+        """Return what time it is on the course's own clock."""
+        return time.monotonic() - self._began
 
     def of(self, pool: Pool) -> Sequence[Moment]:
         """Return what was noted of a pool so far."""
@@ -130,7 +135,7 @@ class Course:
         return [str(event["message"]) for event in events]
 
     def _run(self) -> None:
-        while not self._stop.wait(EVERY_SECONDS):
+        while not self._stop.wait(self._every_seconds):
             try:
                 found = self._chain.cluster.get("hpa", "--all-namespaces")["items"]
             except ClusterError as error:
@@ -148,7 +153,7 @@ class Course:
         conditions = {c["type"]: c for c in status["conditions"]}
         limited = conditions.get("ScalingLimited", {"status": "False"})
         return Moment(
-            at_seconds=time.monotonic() - self._began,
+            at_seconds=self.seconds(),
             requests_per_second=traffic.requests_per_second if traffic else 0.0,
             busy=tuple(share for uuid in held if (share := self._chain.feed.gpus.get(uuid))),
             replicas=status.get("currentReplicas", 0),
