@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from cli.health.commands import health
 from slicewatch import version as installed_version
 from slicewatch.service import logs, tasks
 
@@ -15,7 +16,7 @@ application = typer.Typer(
     name="slicewatch",
     help="Sees, scores and scales the slices of a GPU in Kubernetes.",
     # These never get here: cli.main starts them without typer.
-    epilog="These have a --help of their own: slicewatch exporter, adapter and doctor.",
+    epilog="These have a --help of their own: slicewatch exporter, adapter, health and doctor.",
     no_args_is_help=True,
     add_completion=False,
 )
@@ -85,6 +86,8 @@ def lint(
     )  # fmt: skip
     raise typer.Exit(run_lint(options, sys.stdout))
 
+
+application.add_typer(health, name="health")
 
 explain = typer.Typer(
     help="Say why something scales as it does, with your own rights.", no_args_is_help=True

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from cli.generate.contract import contract_of
+from cli.generate.health_page import health_page
 from cli.generate.metrics_page import metrics_page
 from cli.generate.settings_page import settings_page
 from slicewatch.catalog import CATALOG
@@ -19,6 +20,7 @@ CONTRACT: Final = "tests/golden/catalog.json"
 def generated() -> dict[str, str]:
     """Return every generated file: path below the checkout, and its text."""
     return {
+        "docs/reference/health-checks.md": health_page(),
         "docs/reference/metrics.md": metrics_page(),
         "docs/reference/settings.md": settings_page(),
         CONTRACT: contract_of(CATALOG),

@@ -5,11 +5,13 @@ from typing import Any, Final
 from adapter.settings import AdapterSettings
 from cli.generate.tables import HEADER, code, table
 from exporter.settings import ExporterSettings
+from health.settings import HealthSettings
 from slicewatch.service.settings import Field, fields
 
 PROCESSES: Final[tuple[tuple[str, type[Any]], ...]] = (
     ("exporter", ExporterSettings),
     ("adapter", AdapterSettings),
+    ("health", HealthSettings),
 )
 
 COLUMNS: Final = ("File key", "Flag", "Environment", "Default", "Meaning")

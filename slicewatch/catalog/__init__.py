@@ -15,6 +15,7 @@ from slicewatch.catalog import (
     errors,
     events,
     gpm,
+    health,
     licensing,
     memory,
     nvlink,
@@ -52,5 +53,6 @@ DOMAINS: Final[tuple[tuple[str, ModuleType], ...]] = (
     ("Sharing and contention", sharing),
     ("Cluster", cluster),
     ("Slicewatch itself", own),
+    ("Health of GPUs and nodes", health),
 )
 CATALOG: Final = Catalog(tuple(metric for _, domain in DOMAINS for metric in domain.METRICS))

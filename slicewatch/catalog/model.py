@@ -152,6 +152,9 @@ class Label(StrEnum):
     POOL = "pool"
     PRIORITY_CLASS = "priority_class"
     QUOTA = "quota"
+    CHECK = "check"
+    CONDITION = "condition"
+    OUTCOME = "outcome"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,8 @@ from slicewatch.catalog.model import (
 # As the users wrote them in gpu-metrics.json, with the scale that their dashboards expect.
 # Every custom metrics server has these, so that dashboards know them whoever serves.
 NAMES_OF_THE_PROTOCOL = {"metrics_apiserver_metric_freshness_seconds"}
+# Said by the health monitor, which is a process of ours, and of a GPU all the same.
+VERDICTS_ON_GPUS = {"gpu_health_check_state"}
 CONFIGURED_BY_USERS = {
     "gpu_utilization": Unit.PERCENT,
     "gpu_memory_utilization": Unit.PERCENT,
@@ -68,9 +70,10 @@ def test_percent_is_kept_for_utilization_as_users_configured_it(metric):
 
 
 def test_our_own_metrics_and_no_others_carry_our_name(metric):
-    own = isinstance(metric.origin, Own) and metric.name not in NAMES_OF_THE_PROTOCOL
-    assert metric.name.startswith("slicewatch_") == own
-    assert metric.name.startswith("gpu_") != isinstance(metric.origin, Own)
+    own = isinstance(metric.origin, Own) and metric.name not in VERDICTS_ON_GPUS
+    ours = own and metric.name not in NAMES_OF_THE_PROTOCOL
+    assert metric.name.startswith("slicewatch_") == ours
+    assert metric.name.startswith("gpu_") != own
 
 
 def test_the_help_is_one_sentence(metric):

@@ -125,6 +125,7 @@ def blunder():
 
 
 def test_each_failure_in_a_row_is_followed_by_a_longer_pause(nvml, gpus, listener, said, pauses):
+    """A wait that fails at once took a whole CPU (HAMi #2321, k8s-device-plugin #1937)."""
     nvml.script = [fail] * 4
     listener.begin(gpus)
     assert said.listens.wait(DEADLINE_SECONDS)

@@ -1,0 +1,1 @@
+"""``slicewatch health …``: what people ask of the monitors; the monitor itself is ``health.main``."""

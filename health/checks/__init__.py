@@ -1,0 +1,1 @@
+"""Every check, one file per family; ``health.checks.index`` lists them."""
