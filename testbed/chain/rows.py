@@ -35,6 +35,7 @@ class Rows:
         self._file = file
         self._last: dict[str, Moment] = {}
         self._seen = dict.fromkeys(chosen, 0)
+        self._told: dict[Pool, set[str]] = {pool: set() for pool in chosen}
 
     def say(self, text: str) -> None:
         """Write something that is not of a pool, with the time."""
@@ -64,11 +65,12 @@ class Rows:
 
     def _reason(self, pool: Pool, size: int) -> str:
         """Return why a size was chosen; its event may come a little after the size."""
-        begin = f"New size: {size}; reason: "
+        begin, told = f"New size: {size}; reason: ", self._told[pool]
 
         def found() -> str | None:
-            said = (one for one in reversed(self._course.rescales(pool)) if one.startswith(begin))
-            return next(said, None)
+            # On the way down, the event of the way up to the same size is still there.
+            said = (one for one in self._course.rescales(pool) if begin in one)
+            return next((one for one in said if one not in told), None)
 
         try:
             event = waiting.until(
@@ -76,7 +78,8 @@ class Rows:
             )
         except ClusterError as error:  # A timeline without it is worth more than none.
             return f"({error})"
-        return event.removeprefix(begin)
+        told.add(event)
+        return event.partition(begin)[2]
 
 
 def _differs(last: Moment, now: Moment) -> bool:
