@@ -133,7 +133,7 @@ class Exporter:
         self.account = Account(
             board=self.board, supervisor=self.supervisor, publication=self.publication,
             listener=listener, events=happened, kernel_log=self._kernel_log,
-            tick_seconds=settings.tick_seconds,
+            tick_seconds=settings.tick_seconds, pod_uid=processes.pod_uid,
         )  # fmt: skip
         self.tenants = TenantMap()
         self.ticker = Ticker(

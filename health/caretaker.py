@@ -6,6 +6,7 @@ is shown even if the budget cannot be read.
 """
 
 from collections.abc import Awaitable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final, TypeVar
 
@@ -74,6 +75,7 @@ class Caretaker:
         self._ledger: Ledger | None = None
         self._cordoning: Cordoning | None = None
         self._uid = ""
+        self._node: WholeNode | None = None
 
     async def begin(self) -> Engine:
         """Return the judge, which knows what the node says was decided before.
@@ -90,8 +92,10 @@ class Caretaker:
         Raises:
             KubeError: some of it could not be done; all else was.
         """
+        # Said before anything is asked: events wait, where the API server is away.
+        known = self._node or await self._read()
+        self._events.say_changes(known, decision.changes, now=self._now, wall=self._wall)
         node = await self._read()
-        self._events.say_changes(node, decision.changes, now=self._now, wall=self._wall)
         failures: list[KubeError] = []
         weighed = await self._try(failures, self._weighed(node, decision))
         node, decision, wanted = weighed or (node, decision, True)
@@ -117,7 +121,7 @@ class Caretaker:
         return self._clocks.wall()
 
     async def _read(self) -> WholeNode:
-        node = await self._kube.get(WHOLE_NODE, self._settings.node_name)
+        node = self._node = await self._kube.get(WHOLE_NODE, self._settings.node_name)
         self._engine.thresholds = thresholds(self._settings, node.metadata.labels)
         return node
 
@@ -148,6 +152,7 @@ class Caretaker:
 
         Raises:
             ConflictError: others changed the node as often as it was tried.
+            KubeError: the step could not be taken; the record is kept, as far as that is possible.
         """
         for attempt in range(1, ATTEMPTS + 1):
             decision, cleared = self._cleared(node, decision)
@@ -161,6 +166,11 @@ class Caretaker:
                 if attempt == ATTEMPTS:
                     raise
                 node = await self._read()
+            except KubeError:
+                # Such as of a budget that cannot be read: what is known outlives a restart anyhow.
+                with suppress(KubeError):
+                    await self._remember(node, decision, cleared=cleared)
+                raise
             else:
                 return node, decision, isinstance(step, ownership.Cordon)
         raise AssertionError("a range of at least one attempt")
@@ -168,7 +178,8 @@ class Caretaker:
     def _cleared(self, node: WholeNode, decision: Decision) -> tuple[Decision, bool]:
         """Forget what a human wants forgotten; return what follows, and whether it was done."""
         what = node.annotations.get(CLEAR, "")
-        if not what:
+        # Where the record is of a newer version, that one is to be asked and not this one.
+        if not what or decision.read_only:
             return decision, False
         try:
             after = self._engine.clear(what, self._now)

@@ -4,15 +4,12 @@ Pure data. Times are seconds of this process's monotonic clock, those of a poll 
 answer arrived.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final, TypeVar
+from typing import Final
 
-from slicewatch.catalog.model import Probe
-from slicewatch.wire.evidence import Event, Evidence, Gpu, Reading, Value, read_as
-
-R = TypeVar("R")
+from slicewatch.wire.evidence import Event, Evidence, Gpu
 
 # A check looks back over as many polls as this, the newest included.
 POLLS_KEPT: Final = 16
@@ -52,6 +49,11 @@ class Since:
     at_seconds: float
 
 
+def driver_run(evidence: Evidence) -> str:
+    """Return which start of the driver it is of; two lives of the exporter count for two."""
+    return f"{evidence.run}/{evidence.driver.starts}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Poll:
     """One answer of the exporter, as it concerns one GPU or the node.
@@ -73,17 +75,8 @@ class Poll:
 
     @property
     def driver_run(self) -> str:
-        """Return which start of the driver it is of; two lives of the exporter count for two."""
-        return f"{self.evidence.run}/{self.evidence.driver.starts}"
-
-    def said(self, probe: Probe[R]) -> Reading | None:
-        """Return what NVML said last to a read; None where it was not asked."""
-        return None if self.gpu is None else self.gpu.readings.get(probe.name)
-
-    def reading(self, probe: Probe[R]) -> R | None:
-        """Return what was read; None where the read was refused or failed, whatever the reason."""
-        said = self.said(probe)
-        return read_as(probe, said) if isinstance(said, Value) else None
+        """Return which start of the driver it is of; see ``driver_run``."""
+        return driver_run(self.evidence)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,14 +110,3 @@ class Case:
         if self.newest.gpu is None:
             raise LookupError("a case of the node has no GPU")
         return self.newest.gpu
-
-    def reading(self, probe: Probe[R]) -> R | None:
-        """Return what was read in the newest poll; None for anything else than a value."""
-        return self.newest.reading(probe)
-
-    def earlier(self, probe: Probe[R]) -> Iterator[tuple[float, R]]:
-        """Yield time and reading of each poll that has one, the newest first."""
-        for poll in reversed(self.polls):
-            reading = poll.reading(probe)
-            if reading is not None:
-                yield poll.at, reading

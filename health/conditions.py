@@ -25,7 +25,7 @@ _FINE: Final[Mapping[Condition, tuple[str, str]]] = {
     Condition.UNHEALTHY: ("NoGPUFailed", "no GPU has failed"),
     Condition.RESET_REQUIRED: ("NoResetRequired", "no GPU needs a reset"),
     Condition.DEGRADED: ("NoGPUDegraded", "no GPU is degraded"),
-    Condition.UNMONITORED: ("GPUsMonitored", "the exporter answers, and the driver it"),
+    Condition.UNMONITORED: ("GPUsMonitored", "the exporter answers, and so does the driver"),
 }
 _UNKNOWN_REASON: Final = "GPUsNotMonitored"
 _UNKNOWN_MESSAGE: Final = f"not known while {Condition.UNMONITORED} is True"
@@ -76,13 +76,16 @@ def conditions(
     faults: dict[Condition, list[Fault]] = {}
     for one in shown:
         faults.setdefault(one.condition, []).append(one.fault)
+    ill = _gpus_of(fault for own in faults.values() for fault in own)
     unmonitored = bool(obstacles) or Condition.UNMONITORED in faults
     said: dict[Condition, NodeCondition] = {}
     for condition in Condition:
         own = faults.get(condition, [])
         blocked = obstacles if condition is Condition.UNMONITORED else ()
         if own or blocked:
-            said[condition] = _problem(own, blocked, gpus)
+            known = ill | set(gpus)
+            head = _head(condition, _gpus_of(own), healthy=len(known - ill), of=len(known))
+            said[condition] = _problem(own, blocked, head)
         elif unmonitored:
             said[condition] = NodeCondition(
                 present=None, reason=_UNKNOWN_REASON, message=_UNKNOWN_MESSAGE
@@ -93,12 +96,20 @@ def conditions(
     return said
 
 
-def _problem(
-    faults: Sequence[Fault], obstacles: Sequence[Obstacle], gpus: Collection[str]
-) -> NodeCondition:
-    ill = {fault.gpu for fault in faults if fault.gpu}
-    known = len(ill | set(gpus))
-    head = f"{known - len(ill)} of {known} GPUs healthy: " if ill else ""
+def _gpus_of(faults: Iterable[Fault]) -> set[str]:
+    return {fault.gpu for fault in faults if fault.gpu}
+
+
+def _head(condition: Condition, own: Collection[str], *, healthy: int, of: int) -> str:
+    """Return how many GPUs it concerns; of the gravest one, how many have no fault of any kind."""
+    if not own:
+        return ""
+    if condition is Condition.UNHEALTHY:
+        return f"{healthy} of {of} GPUs healthy: "
+    return f"{len(own)} of {of} GPUs: "
+
+
+def _problem(faults: Sequence[Fault], obstacles: Sequence[Obstacle], head: str) -> NodeCondition:
     parts = [obstacle.message for obstacle in obstacles]
     parts += [_words(fault) for fault in faults]
     return NodeCondition(

@@ -11,7 +11,7 @@ broken record or a hand on the annotations has made it forget, it looks first.
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
-from health.case import Case, Thresholds
+from health.case import Case, Thresholds, driver_run
 from health.checks.model import (
     Action,
     Check,
@@ -24,7 +24,7 @@ from health.checks.model import (
     Unknown,
 )
 from health.conditions import Obstacle, Shown, answered_by, condition_of, conditions
-from health.decision import Change, Decision, NodeCondition, Wish
+from health.decision import Change, Decision, NodeCondition, State, Wish
 from health.history import NODE, History, Sighting
 from health.hysteresis import Moment, Track
 from health.policy import Policy
@@ -67,6 +67,7 @@ class Engine:
         self._is_trusted = False
         self._read_only = ""
         self._fine: set[Condition] = set()
+        self._examined: set[str] = set()
         self._standing: frozenset[Condition] = frozenset()
         self._good_polls = 0
         self._is_good = False
@@ -177,7 +178,7 @@ class Engine:
             self._history.forget_polls()
             changes = self._tracks.begin_boot()
         self._boot = boot or self._boot
-        self._tracks.date(self._boot, _driver_run(evidence))
+        self._tracks.date(self._boot, driver_run(evidence))
         return changes
 
     def _moments(
@@ -191,7 +192,7 @@ class Engine:
                 now=now,
                 wall=wall,
                 boot_id=self._boot,
-                driver_run=_driver_run(evidence),
+                driver_run=driver_run(evidence),
                 grace=settled < self._policy.grace_seconds,
                 gpu=gpu,
             )
@@ -199,7 +200,7 @@ class Engine:
     def _judge(self, check: Check, at: Moment) -> tuple[Change, ...]:
         uuid = at.gpu.device.uuid if at.gpu else NODE
         track = self._tracks.of(check, uuid)
-        judgement = _judgement(
+        found = judgement(
             check,
             Case(
                 polls=self._history.polls(uuid),
@@ -208,11 +209,12 @@ class Engine:
                 raised=track.fault.since if track.fault else None,
             ),
         )
-        if not isinstance(judgement, Unknown):
-            self._tracks.remember((check.id, uuid), judgement.baseline)
-        if isinstance(judgement, Healthy):
+        if not isinstance(found, Unknown):
+            self._tracks.remember((check.id, uuid), found.baseline)
+            self._examined.add(uuid)
+        if isinstance(found, Healthy):
             self._fine |= answered_by(check)
-        return track.take(judgement, at)
+        return track.take(found, at)
 
     def _weigh(self) -> None:
         """Count good polls: those that find nothing to cordon for, and could have found it.
@@ -224,11 +226,11 @@ class Engine:
         for (_, uuid), track in self._tracks:
             if track.check.action is not Action.CORDON or track.ignored:
                 continue
-            judgement = track.judgement
-            if isinstance(judgement, Unhealthy) and track.strength(judgement) is Action.CORDON:
+            found = track.judgement
+            if isinstance(found, Unhealthy) and track.strength(found) is Action.CORDON:
                 self._good_polls, self._is_good = 0, False
                 return
-            if isinstance(judgement, Healthy):
+            if isinstance(found, Healthy):
                 seen.add(uuid)
             elif track.cordons:
                 waits = True
@@ -254,9 +256,13 @@ class Engine:
     def _wish(self, faulty: Iterable[Track], now: float) -> Wish:
         if not self._is_restored or self._read_only or not self._policy.auto_cordon:
             return Wish.KEEP
-        if any(track.cordons and not track.ignored for track in faulty):
-            # What was heard too long ago is no ground to act on.
-            return Wish.KEEP if self._is_deaf(now) else Wish.CORDON
+        grounds = [track for track in faulty if track.cordons and not track.ignored]
+        if grounds:
+            # What was heard too long ago, or only by an earlier process, is no ground to act on,
+            # and neither is what is just found to be over.
+            is_known = self._heard_at is not None and not self._is_deaf(now)
+            is_there = any(track.state is not State.RECOVERING for track in grounds)
+            return Wish.CORDON if is_known and is_there else Wish.KEEP
         is_well = self._is_good and self._good_polls >= self._policy.good_polls
         return Wish.RELEASE if is_well else Wish.KEEP
 
@@ -267,7 +273,8 @@ class Engine:
             if track.shown is not None
             and (condition := condition_of(track.check, track.shown.action)) is not None
         ]
-        fine = set(self._fine)
+        # What is well says nothing of a GPU that nobody has been able to look at yet.
+        fine = set(self._fine) if self._examined.issuperset(self._gpus) else set()
         if self._heard_at is not None:
             fine.add(Condition.UNMONITORED)
         if self._good_polls >= self._policy.good_polls:
@@ -306,11 +313,8 @@ class Engine:
         )
 
 
-def _driver_run(evidence: Evidence) -> str:
-    return f"{evidence.run}/{evidence.driver.starts}"
-
-
-def _judgement(check: Check, case: Case) -> Judgement:
+def judgement(check: Check, case: Case) -> Judgement:
+    """Return what a check says of a case; one that fails costs its own verdict."""
     try:
         return check.judge(case)
     except EvidenceError as error:

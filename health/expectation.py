@@ -1,11 +1,16 @@
 """How many GPUs a node should have, where nobody set the number: what its labels say of it. Pure."""
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
 # NVIDIA's feature discovery sets it; under the single strategy it counts MIG devices as GPUs.
 MIG_STRATEGY: Final = "nvidia.com/mig.strategy"
 SINGLE: Final = "single"
+# A node has at most 16 of them today; a label that promises more than this is wrong.
+MOST_GPUS: Final = 1024
+
+_NUMBER: Final = re.compile(r"[0-9]{1,9}")
 
 
 def expected_gpus(labels: Mapping[str, str], label: str) -> int | None:
@@ -20,4 +25,6 @@ def expected_gpus(labels: Mapping[str, str], label: str) -> int | None:
     """
     text = labels.get(label, "")
     counts_mig = labels.get(MIG_STRATEGY) == SINGLE and label.startswith("nvidia.com/")
-    return int(text) if text.isascii() and text.isdecimal() and not counts_mig else None
+    if counts_mig or not _NUMBER.fullmatch(text) or int(text) > MOST_GPUS:
+        return None
+    return int(text)

@@ -214,15 +214,27 @@ class Track:
 
     def _find(self, due: Action, judgement: Unhealthy, at: Moment) -> tuple[Change, ...]:
         reason = judgement.reason or self.check.reason
+        over = self.end(at) if self._is_another(due, judgement) else ()
         if self.fault is None or due > self.fault.action:
             self.fault = self._raise(due, reason, judgement.message, at)
         elif due == self.fault.action:
             self._reword(reason, judgement.message, at.now)
         if reason in self._said:
-            return ()
+            return over
         self._said.add(reason)
         told = replace(self.fault, action=due, reason=reason, message=judgement.message)
-        return (_change(told, raised=True, gpu=at.gpu),)
+        return (*over, _change(told, raised=True, gpu=at.gpu))
+
+    def _is_another(self, due: Action, judgement: Unhealthy) -> bool:
+        """Tell whether something has happened that whoever ignored the fault did not know of."""
+        return (
+            self.ignored
+            and self.check.tells_events
+            and due is Action.CORDON
+            and not self._words_are_old
+            and self.fault is not None
+            and judgement.message != self.fault.message
+        )
 
     def _raise(self, action: Action, reason: str, message: str, at: Moment) -> Fault:
         """Return the fault as it is from now on: new, or the one that there is, but stronger."""
@@ -275,9 +287,12 @@ class Track:
                 self.fault = replace(self.fault, index=place[0], pci_bus_id=place[1])
 
     def _forget_old(self, wall: float) -> None:
-        """Count the raises of a day; a fault that flaps keeps them until a human has cleared it."""
+        """Count the raises of a day; a fault that flaps keeps them until a human has cleared it.
+
+        One of a day to come is of a clock that was wrong, and would never grow old.
+        """
         if not self.flapping:
-            self.raised = [one for one in self.raised if wall - one[0] < DAY_SECONDS]
+            self.raised = [one for one in self.raised if abs(wall - one[0]) < DAY_SECONDS]
 
     def _reset_bad(self) -> None:
         for streak in self._bad.values():

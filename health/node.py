@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from health.case import Thresholds
 from health.checks.model import Condition
 from health.expectation import expected_gpus
+from health.names import TAINT
 from health.ownership import NodeNow
 from health.policy import Policy
 from health.settings import HealthSettings, TemperatureAction
@@ -15,6 +16,7 @@ def now_of(node: WholeNode) -> NodeNow:
     """Return whose cordon it is, as far as that can be seen."""
     return NodeNow(
         unschedulable=node.spec.unschedulable,
+        tainted=node.has_taint(TAINT),
         annotations=node.annotations,
         labels=node.metadata.labels,
     )

@@ -34,9 +34,11 @@ class NodeNow:
 
     Attributes:
         unschedulable: it is cordoned, by whomever.
+        tainted: it carries our taint.
     """
 
     unschedulable: bool = False
+    tainted: bool = False
     annotations: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
@@ -81,7 +83,7 @@ class Why(StrEnum):
 
 _SENTENCES: Final = {
     Why.HEALTHY: "nothing speaks against the node, and no cordon of ours is on it",
-    Why.UNCERTAIN: "there is no evidence for a change; the node stays as it is",
+    Why.UNCERTAIN: "there is not enough evidence to change anything",
     Why.CORDONED: "the node is cordoned by us, and the reason is still there",
     Why.PREEXISTING: "somebody else had cordoned the node; that cordon is left to them",
     Why.HELD: f"the annotation {HOLD} asks to leave the node as it is",
@@ -141,7 +143,7 @@ def decide(node: NodeNow, decision: Decision, *, allow_control_plane: bool = Fal
     """
     if decision.read_only:
         return Nothing(why=Why.READ_ONLY)
-    if node.marked and not node.unschedulable:
+    if (node.marked or node.tainted) and not node.unschedulable:
         return GiveUp(ignored=_seen(decision))
     if decision.wish is Wish.CORDON:
         return _cordon(node, decision, allow_control_plane=allow_control_plane)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from health.expectation import MOST_GPUS
 from slicewatch.service.logs import LEVELS
 from slicewatch.service.server import Address
 from slicewatch.service.settings import SettingsError, duration, setting
@@ -19,8 +20,6 @@ LONGEST_INTERVAL_SECONDS: Final = 600.0
 # An NVIDIA GPU that works is between these; a limit outside of them never or always fires.
 LOWEST_LIMIT_CELSIUS: Final = 50.0
 HIGHEST_LIMIT_CELSIUS: Final = 120.0
-# A node has at most 16 of them today.
-MOST_GPUS: Final = 1024
 
 _DNS_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _LABEL: Final = re.compile(

@@ -111,6 +111,7 @@ def evidence(
     missed: int = 0,
     listening: str = "",
     kernel_log: str = "off",
+    kernel_log_lost: int = 0,
 ) -> Evidence:
     """Return what the exporter of a node says."""
     return Evidence(
@@ -127,6 +128,7 @@ def evidence(
         newest=max((one.number for one in events), default=0),
         listening=listening,
         kernel_log=kernel_log,
+        kernel_log_lost=kernel_log_lost,
     )
 
 

@@ -135,7 +135,7 @@ def _many_series(subject: Subject) -> Iterator[Problem]:
             if result is not None:
                 what = f"{rule.name} answers it with {result.series} series now"
             elif labels is None:
-                what = f"the query of {rule.name} has no aggregation, so that it may have several"
+                what = f"the query of {rule.name} aggregates nothing: it may have several series"
             elif labels:
                 what = f"{rule.name} answers it with one series per {', '.join(labels)}"
             else:

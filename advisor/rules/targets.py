@@ -52,7 +52,7 @@ def _mismatch(unit: Unit, target: Decimal) -> tuple[str, str] | None:
     if unit is Unit.PERCENT and target < 1:
         return (
             "goes from 0 to 100, and the target is less than one percent",
-            f"write {target * 100:f} for {target * 100:f} %",
+            f"write {target.scaleb(2):f} for {target.scaleb(2):f} %",
         )
     if unit is Unit.BYTES and target < LEAST_BYTES:
         return "is in bytes, and the target is a few of them", "write a suffix such as Gi"
@@ -67,7 +67,7 @@ def _utilization_type(subject: Subject) -> Iterator[Problem]:
         if metric.target_type == "Utilization":
             yield Problem(
                 place=metric.place,
-                what=f"Utilization is a share of what pods request, which {metric.name} has not",
+                what=f"Utilization is a share of what pods request; no pod requests {metric.name}",
                 fix="write type: AverageValue and averageValue: with the number itself",
             )
 

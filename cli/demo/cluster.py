@@ -1,5 +1,6 @@
 """What a simulated fleet needs around it: one kubelet per node, and an API server with pods."""
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from simulator import identity
 from simulator.fleet import Fleet
 from simulator.scenario import Pod, Workload
 from slicewatch.kube.fake import FakeKube
-from slicewatch.kube.objects import API_SERVICE, POD
+from slicewatch.kube.objects import API_SERVICE, NODE, POD
 
 ADAPTER_NAMESPACE = "slicewatch"
 
@@ -34,10 +35,14 @@ def kubelet(fleet: Fleet, node: str, folder: Path) -> FakeKubelet:
 
 
 async def api_server(fleet: Fleet) -> FakeKube:
-    """Return an API server with the pods of the scenario."""
+    """Return an API server with the nodes and pods of the scenario."""
     kube = FakeKube()
     requests: dict[tuple[str, str, str], dict[str, str]] = {}
     for node in fleet.nodes:
+        offered = Counter(resource for resource, _ in fleet.truth.offers(node.name, fleet.now))
+        allocatable = {resource: str(count) for resource, count in offered.items()}
+        body: dict[str, object] = {"metadata": {"name": node.name}}
+        await kube.create(NODE, body | {"status": {"allocatable": allocatable}})
         for held in fleet.truth.allocations(node.name, fleet.now):
             wanted = requests.setdefault((held.namespace, held.pod, held.container), {})
             wanted[held.resource] = str(len(held.device_ids))

@@ -45,6 +45,8 @@ A check says of a GPU, or of the node, that it is healthy, that it is not, or th
 known. What a board cannot report, what was not read lately and what nobody listened to is unknown:
 nothing is raised for it, and nothing ends by it.
 
+What to do about a finding is in the [runbook](../runbooks/README.md) of its check.
+
 **Strongest action.** `record`: an event and a metric. `warn`: the condition `GPUDegraded`.
 `reset`: the condition `GPUResetRequired`, at a convenient time; running work goes on. `cordon`: the
 condition `GPUUnhealthy`, and the node takes no new pods. A check may ask for less than that, as its

@@ -17,8 +17,9 @@ from slicewatch.service.logs import logger
 MODE: Final = 0o640
 # A record of the kernel's log has at most 1 KiB of text and its dictionary; see dmesg(1).
 LONGEST_RECORD_BYTES: Final = 8192
-# A ring buffer has at most a few ten thousand records.
+# A ring buffer has at most a few ten thousand records, and a few megabytes.
 MOST_RECORDS: Final = 200_000
+MOST_LOG_BYTES: Final = 64 << 20
 
 log = logger(__name__)
 
@@ -91,21 +92,20 @@ def kernel_records(path: Path) -> tuple[Sequence[str], str]:
 
 
 def _records(descriptor: int) -> tuple[list[str], str]:
-    lines: list[str] = []
-    overwritten = 0
-    rest = b""
+    text, fault = bytearray(), ""
     for _ in range(MOST_RECORDS):
         try:
             part = os.read(descriptor, LONGEST_RECORD_BYTES)
         except BlockingIOError:  # all that there is now
             break
         except BrokenPipeError:  # what came next was overwritten while we read
-            overwritten += 1
+            fault = "some of it was overwritten while it was read"
             continue
+        text += part
         if not part:
             break
-        *whole, rest = (rest + part).split(b"\n")
-        lines += [line.decode(errors="replace") for line in whole]
-    if rest:
-        lines.append(rest.decode(errors="replace"))
-    return lines, "some of it was overwritten while it was read" if overwritten else ""
+        if len(text) > MOST_LOG_BYTES:
+            fault = f"longer than {MOST_LOG_BYTES} bytes, of which only the first were read"
+            break
+    lines = text.decode(errors="replace").split("\n")
+    return lines if lines[-1] else lines[:-1], fault

@@ -13,6 +13,7 @@ import msgspec
 
 from health.case import Case, Poll, Thresholds
 from health.checks.model import Check, Subject, Unhealthy
+from health.engine import judgement
 from slicewatch import version as installed_version
 from slicewatch.wire import evidence as wire
 from slicewatch.wire.evidence import Event, Evidence, Gpu
@@ -102,7 +103,10 @@ class Dossier:
             "versions.json": _json(self.versions()),
         }
         for gpu in self.gpus:
-            files[f"gpu-{gpu.device.gpu}.json"] = _json(_gpu_tree(gpu))
+            name = f"gpu-{gpu.device.gpu}.json"
+            if name in files:  # one that is gone, and one that has its index now
+                name = f"gpu-{gpu.device.gpu}-{gpu.device.uuid}.json"
+            files[name] = _json(_gpu_tree(gpu))
         if self.kernel_lines:
             files["kernel.log"] = ("\n".join(self.kernel_lines) + "\n").encode()
         return files
@@ -128,12 +132,14 @@ class Dossier:
             lines += ["", *_gpu_lines(gpu)]
             lines += [f"  finding: {f.message} ({f.reason})" for f in self._findings_of(gpu)]
         lines += ["", *(f"Node: {f.message} ({f.reason})" for f in self.findings if not f.gpu)]
-        lines += [f"Events: {len(self.events)}, {said.missed} no longer kept"]
+        if not self.findings:
+            lines.append("Findings: none")
+        lines += [f"Events: {len(self.events)}; {said.missed} no longer kept"]
         lines += [f"  {self._event_line(event)}" for event in self.events]
         lines.append(
             f"Kernel log: {self.kernel_fault}"
             if self.kernel_fault
-            else f"Kernel log: {len(self.kernel_lines)} lines"
+            else f"Kernel log: {len(self.kernel_lines)} lines about GPUs"
         )
         return "\n".join(lines) + "\n"
 
@@ -149,7 +155,10 @@ class Dossier:
         return {"at": self._at(event)} | tree
 
     def _at(self, event: Event) -> str:
-        at = datetime.fromtimestamp(self.taken.timestamp() - event.age_seconds, UTC)
+        try:
+            at = datetime.fromtimestamp(self.taken.timestamp() - event.age_seconds, UTC)
+        except (ValueError, OverflowError, OSError):
+            return f"an impossible time, {event.age_seconds:g} s ago"
         return at.isoformat(timespec="seconds")
 
 
@@ -181,7 +190,7 @@ def _findings(evidence: Evidence, gpus: Sequence[Gpu], checks: Sequence[Check]) 
             uuid = "" if gpu is None else gpu.device.uuid
             events = tuple(event for event in evidence.events if event.gpu == uuid)
             poll = Poll(at=0.0, evidence=evidence, gpu=gpu, events=events)
-            judged = check.judge(Case(polls=(poll,), thresholds=Thresholds()))
+            judged = judgement(check, Case(polls=(poll,), thresholds=Thresholds()))
             if isinstance(judged, Unhealthy):
                 found.append(
                     Finding(

@@ -55,10 +55,12 @@ class Moment:
 
     Attributes:
         at: seconds since the first poll.
+        indices: NVML's index of each GPU, by its uuid.
         before: the decision of the poll before; None for the first.
     """
 
     at: float
+    indices: Mapping[str, int]
     decision: Decision
     step: Step
     before: "Moment | None" = None
@@ -71,9 +73,9 @@ def run(wanted: Wanted) -> None:
         PlayedError: the file cannot be played, or the settings cannot be used.
     """
     try:
-        interval = duration(wanted.interval)
+        interval = _span("--interval", wanted.interval)
         settings = replace(_settings(os.environ), check_interval=interval)
-        polls = _polls(wanted, interval, duration(wanted.duration))
+        polls = _polls(wanted, interval, _span("--for", wanted.duration))
         for moment in play(polls, settings):
             for line in lines(moment, verbose=wanted.verbose):
                 print(line)
@@ -81,6 +83,8 @@ def run(wanted: Wanted) -> None:
         raise PlayedError(str(error)) from error
     except KeyError as error:
         raise PlayedError(str(error.args[0])) from error
+    except OverflowError as error:
+        raise PlayedError("--interval, --for: more polls than can be counted") from error
 
 
 def play(
@@ -96,7 +100,8 @@ def play(
         decision = engine.heard(evidence, at, BEGIN_SECONDS + at)
         step = ownership.decide(node, decision)
         node = _after(node, step)
-        moment = Moment(at=at, decision=decision, step=step, before=before)
+        indices = {gpu.device.uuid: gpu.device.gpu for gpu in evidence.gpus}
+        moment = Moment(at=at, indices=indices, decision=decision, step=step, before=before)
         yield moment
         before = replace(moment, before=None)
 
@@ -108,7 +113,7 @@ def lines(moment: Moment, *, verbose: bool = False) -> Iterator[str]:
     for (check, gpu), state in decision.states.items():
         was = before.decision.states.get((check, gpu)) if before else None
         if state is State.SUSPECT and was is not state:
-            yield f"{when} suspect    {check} {_short(gpu)}"
+            yield f"{when} suspect    {_where(gpu, moment.indices.get(gpu))}: {check}"
     for change in decision.changes:
         yield f"{when} {_change(change)}"
     for condition, said in decision.conditions.items():
@@ -117,18 +122,25 @@ def lines(moment: Moment, *, verbose: bool = False) -> Iterator[str]:
     if before is None or _words(before.step) != _words(moment.step):
         yield f"{when} node       {_words(moment.step)}"
     if verbose:
-        yield f"{when} poll       wish {decision.wish}, {len(decision.faults)} faults"
+        yield f"{when} poll       faults: {len(decision.faults)}, wanted: {decision.wish}"
 
 
 def _polls(wanted: Wanted, interval: float, seconds: float) -> Iterator[tuple[float, Evidence]]:
     if interval <= 0:
-        raise PlayedError("--interval: is not more than 0")
+        raise PlayedError("--interval: must be more than 0")
     path = Path(wanted.file)
     if path.suffix in RECORDING:
         return played(path, interval)
     fleet = Fleet.named(wanted.file)
     node = fleet.node(wanted.node) if wanted.node else fleet.nodes[0]
     return Staged(fleet, node, UPTIME_SECONDS).polls(seconds, interval)
+
+
+def _span(flag: str, text: str) -> float:
+    try:
+        return duration(text)
+    except ValueError as error:
+        raise PlayedError(f"{flag}: {error}") from error
 
 
 def _settings(environment: Mapping[str, str]) -> HealthSettings:
@@ -160,11 +172,13 @@ def _change(change: Change) -> str:
 
 
 def _place(fault: Fault) -> str:
-    return f"GPU {fault.index}" if fault.gpu else "node"
+    return _where(fault.gpu, fault.index)
 
 
-def _short(gpu: str) -> str:
-    return f"on {gpu}" if gpu else "on the node"
+def _where(gpu: str, index: int | None) -> str:
+    if not gpu:
+        return "node"
+    return f"GPU {gpu if index is None else index}"
 
 
 def _condition(condition: Condition, said: NodeCondition) -> str:

@@ -169,4 +169,9 @@ def _facts(condition: NodeCondition, now: datetime) -> str:
 
 
 def _since(seconds: float) -> str:
-    return f" since {datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC" if seconds else ""
+    if not seconds:
+        return ""
+    try:
+        return f" since {datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
+    except (ValueError, OverflowError, OSError):  # as somebody may have written, in milliseconds
+        return f" since a time that cannot be: {seconds:g}"

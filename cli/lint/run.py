@@ -14,10 +14,10 @@ from advisor.rules.checks import report
 from advisor.rules.files import subject_of
 from cli.lint.backend import asked_now, backend_of
 from cli.lint.output import write_json, write_table
+from slicewatch.service import tasks
 from slicewatch.service.settings import duration
 
 FAILED: Final = 1
-MISUSED: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +46,7 @@ def run_lint(options: Options, stream: TextIO) -> int:
     try:
         found = _report(options)
     except (OSError, ValueError, BackendError) as error:
-        print(f"slicewatch lint: {error}", file=sys.stderr)
-        return MISUSED
+        return tasks.refuse("slicewatch lint", [error])
     if options.as_json:
         write_json(found, stream)
     else:

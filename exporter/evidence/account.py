@@ -42,6 +42,7 @@ class Account:
         listener, events: of what happens on the GPUs.
         kernel_log: None where nobody wants it.
         tick_seconds: a call that takes longer is told.
+        pod_uid: the uid of a pod of this node by its namespace and name, empty for not known.
     """
 
     board: Board
@@ -51,6 +52,7 @@ class Account:
     events: EventLog
     kernel_log: KernelLog | None
     tick_seconds: float
+    pod_uid: Callable[[str, str], str]
     clock: Callable[[], float] = time.monotonic
     boot_id: str = field(default_factory=machine.boot_id)
     uptime_seconds: Callable[[], float] = machine.uptime_seconds
@@ -142,7 +144,9 @@ class Account:
     def _holders(self, uuids: set[str]) -> tuple[wire.Holder, ...]:
         found = {
             (one.namespace, one.pod): wire.Holder(
-                namespace=one.namespace, pod=one.pod, uid=one.uid
+                namespace=one.namespace,
+                pod=one.pod,
+                uid=one.uid or self.pod_uid(one.namespace, one.pod),
             )
             for one in self._tenants
             if one.device in uuids

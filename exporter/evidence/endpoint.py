@@ -38,7 +38,8 @@ class EvidenceEndpoint:
         except ValueError as error:
             body = msgspec.json.encode({"error": str(error)})
             return web.Response(status=400, body=body, content_type="application/json")
-        body = wire.encode(self._account.given(after))
+        # A line, so that answers that are appended to a file are a recording.
+        body = wire.encode(self._account.given(after)) + b"\n"
         return web.Response(body=body, content_type="application/json")
 
     def _after(self, query: Mapping[str, str]) -> int:

@@ -55,6 +55,16 @@ class Containers:
             found = self._owners.get(container)
         return found
 
+    def pod_uid(self, namespace: str, pod: str) -> str:
+        """Return the uid of a pod; empty where no link tells it, or links tell two.
+
+        The links of a pod stay until it is deleted, also while another has taken its name.
+        """
+        self._look()
+        owners = (o for o in self._owners.values() if (o.namespace, o.pod) == (namespace, pod))
+        uids = {owner.uid for owner in owners if owner.uid}
+        return uids.pop() if len(uids) == 1 else ""
+
     def _look(self) -> bool:
         """Return whether the links were listed anew."""
         now = self._clock()

@@ -61,6 +61,13 @@ class Processes(Protocol):
         """Tell the server of MPS, through which the processes of several containers work."""
         ...
 
+    def pod_uid(self, namespace: str, pod: str) -> str:
+        """Return the uid of the pod of that name that runs on this node.
+
+        Empty where that is not known, or where two of them have had the name lately.
+        """
+        ...
+
     def refresh(self) -> None:
         """Forget processes that have ended, ask again about the unknown. Call once per tick."""
         ...

@@ -100,6 +100,10 @@ class HostProcesses:
             self._servers[pid] = self._read(pid, "comm").strip() == MPS_SERVER
         return self._servers[pid]
 
+    def pod_uid(self, namespace: str, pod: str) -> str:
+        """Return the uid of a pod by the kubelet's links; see ``Processes``."""
+        return self._containers.pod_uid(namespace, pod)
+
     @property
     def version(self) -> int:
         """Count up with every ``refresh`` that changed an answer."""

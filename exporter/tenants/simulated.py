@@ -35,6 +35,14 @@ class SimulatedProcesses:
         """Tell the server of MPS."""
         return not self._fault and self._node.is_mps_server(pid)
 
+    def pod_uid(self, namespace: str, pod: str) -> str:
+        """Return the uid of a pod by its processes."""
+        if self._fault:
+            return ""
+        pids = (process.pid for gpu in self._node.gpus for process in gpu.processes)
+        owners = filter(None, map(self._node.owner_of, pids))
+        return next((o.uid for o in owners if (o.namespace, o.pod) == (namespace, pod)), "")
+
     def refresh(self) -> None:
         """Look at the node anew."""
         self._answers.clear()

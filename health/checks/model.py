@@ -99,6 +99,8 @@ class Check:
             a fault; with polls a minute apart, 120 is the third of them.
         clear_seconds: for so long it has to be Healthy, in every poll that knows, before the
             fault is over.
+        tells_events: what it finds has just happened, and is never found again: other words are
+            of another event.
         grace: nothing is raised in the first minutes after a boot or a start of the driver.
         action: the strongest that ``judge`` may ask for.
         condition: where it shows, if not where its action does.
@@ -113,6 +115,7 @@ class Check:
     needs: tuple[Probe[Any], ...] = ()
     raise_seconds: float = 0.0
     clear_seconds: float = 300.0
+    tells_events: bool = False
     grace: bool = False
     action: Action
     condition: Condition | None = None

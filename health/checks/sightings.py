@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-from health.case import Poll
-from health.checks.reading import NoEvidenceError
+from health.case import Case, Poll
+from health.checks.reading import NoEvidenceError, alive
 from slicewatch.hardware.xids import (
     SMOOTHING_OFF,
     SMOOTHING_ON,
@@ -88,18 +88,31 @@ def is_of_this_boot(event: Event, poll: Poll) -> bool:
     return 0 <= event.age_seconds <= poll.evidence.uptime_seconds + BOOT_SLACK_SECONDS
 
 
-def heard(poll: Poll) -> Poll:
-    """Return the poll if it would have told of an Xid.
+def heard(case: Case) -> Poll:
+    """Return the newest poll if it would have told of an Xid, of a GPU that works.
 
     Raises:
-        NoEvidenceError: nobody listens, or some events were lost on the way.
+        NoEvidenceError: nobody listens, some events were lost on the way, or nothing was read of
+            the GPU: that it has told of nothing then does not speak for it.
     """
+    poll = case.newest
     said = poll.evidence
+    if poll.gpu is not None:
+        alive(poll)
     if said.listening and said.kernel_log:
         raise NoEvidenceError(f"nobody listens to events: {said.listening}")
+    if said.listening and _has_overtaken(case):
+        raise NoEvidenceError("the kernel's log was overwritten before it was read")
     if said.missed:
         raise NoEvidenceError("more events than the exporter keeps")
     return poll
+
+
+def _has_overtaken(case: Case) -> bool:
+    """Tell whether records of the kernel's log were lost since the poll before."""
+    said = case.newest.evidence
+    before = [poll.evidence for poll in case.polls[-2:-1] if poll.evidence.run == said.run]
+    return said.kernel_log_lost > sum(one.kernel_log_lost for one in before)
 
 
 def described(sightings: Iterable[Sighting], gpu: Gpu | None = None) -> str:

@@ -23,7 +23,7 @@ from health.checks.model import (
 from health.checks.nvlink import links_are_down
 from health.checks.reading import careful
 from health.checks.recovery import Wanted, wanted_if_any, was_reset
-from health.checks.sightings import Severity, Sighting, described, heard, seen
+from health.checks.sightings import BOOT_SLACK_SECONDS, Severity, Sighting, described, heard, seen
 from slicewatch.hardware.xids import SUBSYSTEMS, Tier
 
 # So often, on one GPU within the polls that are kept, what is the program's doing may not be.
@@ -35,6 +35,8 @@ SETTLED_SECONDS: Final = 300.0
 # One so old may have been dealt with in a way that an older driver does not tell.
 OLD_SECONDS: Final = 3600.0
 HOUR_SECONDS: Final = 3600.0
+
+_TOLD: Final = "told"
 
 
 def _of(poll: Poll, *tiers: Tier) -> tuple[Sighting, ...]:
@@ -48,10 +50,34 @@ def _is_harmless(one: Sighting) -> bool:
     return one.number in SUBSYSTEMS and one.severity is Severity.NONFATAL
 
 
+def _new(case: Case, tier: Tier) -> tuple[Sighting, ...]:
+    """Return the Xids of a tier that the newest poll tells of for the first time.
+
+    A new life of the monitor is told anew of what the exporter keeps, and one of the exporter
+    tells anew what the kernel's log keeps. What was dealt with since must not count twice.
+    """
+    newest, found = case.newest, _of(case.newest, tier)
+    runs = {poll.evidence.run for poll in case.polls[-2:]}
+    is_same_run = len(case.polls) > 1 and len(runs) == 1
+    if is_same_run or not newest.boot_id or _TOLD not in case.baseline:
+        return found
+    known = case.baseline[_TOLD] + BOOT_SLACK_SECONDS
+    return tuple(one for one in found if _since_boot(newest, one) > known)
+
+
+def _remembered(case: Case, found: Sequence[Sighting]) -> dict[str, float]:
+    """Return the baseline after these Xids."""
+    return {_TOLD: float(round(max(_since_boot(case.newest, one) for one in found)))}
+
+
+def _since_boot(poll: Poll, one: Sighting) -> float:
+    return poll.evidence.uptime_seconds - one.age_seconds
+
+
 def _ended(case: Case, *tiers: Tier) -> Judgement:
     """Judge the end of a fault of which the newest poll tells nothing new."""
     if case.raised is None:
-        heard(case.newest)
+        heard(case)
         return Healthy()
     told = [number for number, poll in enumerate(case.polls) if _of(poll, *tiers)]
     since = case.polls[max(told, default=0) :]
@@ -74,7 +100,7 @@ def _recorded(case: Case) -> Judgement:
     found = _of(case.newest, Tier.RECORD, Tier.REPEAT, Tier.TOLD)
     if found:
         return Unhealthy(message=_named(case, found))
-    heard(case.newest)
+    heard(case)
     return Healthy()
 
 
@@ -86,7 +112,7 @@ def _repeated(case: Case) -> Judgement:
     times = sum(later.at - one.at >= APART_SECONDS for one, later in pairwise(found)) + bool(found)
     if times >= REPEATS:
         return Unhealthy(message=f"again and again {_named(case, found)}")
-    heard(case.newest)
+    heard(case)
     return Healthy()
 
 
@@ -95,19 +121,21 @@ def _warned(case: Case) -> Judgement:
     found = _of(case.newest, Tier.WARN)
     if found:
         return Unhealthy(message=_named(case, found))
-    heard(case.newest)
+    heard(case)
     return Healthy()
 
 
 @careful
 def _wants_reset(case: Case) -> Judgement:
-    found = _unsettled(case, _of(case.newest, Tier.RESET))
-    return Unhealthy(message=_named(case, found)) if found else _ended(case, Tier.RESET)
+    found = _unsettled(case, _new(case, Tier.RESET))
+    if not found:
+        return _ended(case, Tier.RESET)
+    return Unhealthy(message=_named(case, found), baseline=_remembered(case, found))
 
 
 @careful
 def _fatal(case: Case) -> Judgement:
-    found = _unsettled(case, _of(case.newest, Tier.CORDON))
+    found = _unsettled(case, _new(case, Tier.CORDON))
     if not found:
         return _ended(case, Tier.CORDON)
     is_old = all(one.age_seconds > OLD_SECONDS for one in found)
@@ -115,15 +143,20 @@ def _fatal(case: Case) -> Judgement:
         message=_named(case, found),
         action=Action.WARN if is_old and wanted_if_any(case) is None else None,
         at_once=True,
+        baseline=_remembered(case, found),
     )
 
 
 @careful
 def _link(case: Case) -> Judgement:
-    found = _unsettled(case, _of(case.newest, Tier.LINK))
+    found = _unsettled(case, _new(case, Tier.LINK))
     if not found:
         return _ended(case, Tier.LINK)
-    return Unhealthy(message=_named(case, found), action=_link_action(case, found))
+    return Unhealthy(
+        message=_named(case, found),
+        action=_link_action(case, found),
+        baseline=_remembered(case, found),
+    )
 
 
 def _link_action(case: Case, found: Sequence[Sighting]) -> Action:
@@ -160,7 +193,7 @@ def _is_later(said: Wanted, found: Sequence[Sighting]) -> bool:
 def _unattributed(case: Case) -> Judgement:
     found = seen(case.newest)
     if not found:
-        heard(case.newest)
+        heard(case)
         return Healthy()
     places = sorted({event.pci_bus_id or "a place not told" for event in case.newest.events})
     message = f"of no GPU that NVML lists, at {', '.join(places[:4])}: {described(found)}"
@@ -197,6 +230,7 @@ CHECKS: Final = (
         id=CheckId("xid_reset"),
         title="An Xid after which the GPU heals itself with its next reset.",
         reason="XidWantsReset",
+        tells_events=True,
         action=Action.RESET,
         judge=_wants_reset,
     ),
@@ -204,6 +238,7 @@ CHECKS: Final = (
         id=CheckId("xid_link"),
         title="An Xid of an NVLink, weighed by what the driver and the links say.",
         reason="XidOfLink",
+        tells_events=True,
         action=Action.CORDON,
         judge=_link,
     ),
@@ -211,6 +246,7 @@ CHECKS: Final = (
         id=CheckId("xid_fatal"),
         title="An Xid after which the GPU is not to be relied on.",
         reason="XidFatal",
+        tells_events=True,
         action=Action.CORDON,
         judge=_fatal,
     ),

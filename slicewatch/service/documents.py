@@ -36,7 +36,7 @@ def parse_yaml(text: str, *, typed: bool = True) -> object:
         # Both are SafeLoaders.
         return yaml.load(text, Loader=_Strict if typed else _StrictText)  # noqa: S506
     except yaml.YAMLError as error:
-        raise DocumentError(f"not YAML: {' '.join(str(error).split())}") from error
+        raise DocumentError(f"not YAML: {_yaml_fault(error)}") from error
     except RecursionError as error:
         raise DocumentError("nested too deeply") from error
     except _NOT_OF_ITS_KIND as error:
@@ -65,6 +65,15 @@ def parse_json(text: str) -> object:
 # What PyYAML raises for dates and numbers that look like ones and are none, and for scalars that
 # are not what their tag says, as in ``!!bool perhaps`` or ``{!!set x: 1}``.
 _NOT_OF_ITS_KIND = (ValueError, TypeError, LookupError, AttributeError)
+
+
+def _yaml_fault(error: yaml.YAMLError) -> str:
+    """Return the problem and where it is, without PyYAML's drawing of the text around it."""
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+        return " ".join(str(error).split())
+    context = f"{error.context}, " if error.context else ""
+    mark = error.problem_mark
+    return f"{context}{error.problem}, line {mark.line + 1}, column {mark.column + 1}"
 
 
 def _check_length(text: str) -> None:

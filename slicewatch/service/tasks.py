@@ -48,8 +48,15 @@ def run(
 
 def refuse(name: str, faults: Iterable[object]) -> int:
     """Write one line per fault to standard error; return the exit status 2."""
-    sys.stderr.writelines(f"{name}: {fault}\n" for fault in faults)
+    sys.stderr.writelines(f"{name}: {_said(fault)}\n" for fault in faults)
     return 2
+
+
+def _said(fault: object) -> str:
+    """Return a fault in words; the system's own about a file begin with it, as all others do."""
+    if isinstance(fault, OSError) and fault.filename and fault.strerror:
+        return f"{fault.filename}: {fault.strerror}"
+    return str(fault)
 
 
 def _leaves(error: BaseException) -> list[BaseException]:

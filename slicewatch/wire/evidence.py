@@ -7,7 +7,7 @@ last gets what came since, and is told what was dropped.
 """
 
 from enum import StrEnum
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
@@ -15,6 +15,10 @@ from slicewatch.catalog.model import Probe
 from slicewatch.wire.layout import Device
 
 WIRE_VERSION: Final = 1
+
+# Run and number are asked with the next time; what could not be asked with is no evidence.
+LONGEST_RUN: Final = 256
+MOST_EVENTS: Final = 2**63 - 1
 
 R = TypeVar("R")
 
@@ -173,7 +177,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
     version: int = WIRE_VERSION
     node: str
-    run: str
+    run: Annotated[str, msgspec.Meta(max_length=LONGEST_RUN)]
     boot_id: str = ""
     uptime_seconds: float
     tick_age_seconds: float | None = None
@@ -181,8 +185,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     gpus: tuple[Gpu, ...] = ()
     unidentified: tuple[Unidentified, ...] = ()
     events: tuple[Event, ...] = ()
-    missed: int = 0
-    newest: int = 0
+    missed: Annotated[int, msgspec.Meta(ge=0)] = 0
+    newest: Annotated[int, msgspec.Meta(ge=0, le=MOST_EVENTS)] = 0
     listening: str = ""
     kernel_log: str = ""
     kernel_log_lost: int = 0

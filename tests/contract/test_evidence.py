@@ -367,6 +367,20 @@ async def test_instances_and_holders_stand_with_their_gpu(world):
         assert holders == [[], ["q"], [], ["p"]]
 
 
+async def test_a_holder_has_the_uid_that_its_processes_tell(world):
+    """The kubelet's list has none, and without it few tools find what is said about a pod."""
+    async with at_work(world) as scene:
+        evidence = await scene.whole()
+        held = Allocation(
+            namespace="default", pod="a", container="main", resource="nvidia.com/gpu",
+            device_id=evidence.gpus[WHOLE].device.uuid,
+        )  # fmt: skip
+        scene.exporter.tenants.take([held], 0.0)
+        (holder,) = (await scene.tick()).gpus[WHOLE].holders
+        pids = (process.pid for process in world.node.gpus[WHOLE].processes)
+        assert holder.uid in {world.node.owner_of(pid).uid for pid in pids} - {""}
+
+
 async def test_before_the_first_tick_nothing_is_claimed(world):
     async with at_work(world) as scene:
         evidence = scene.told()

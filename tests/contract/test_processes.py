@@ -121,6 +121,13 @@ def test_the_containers_of_a_pod_share_its_uid(node):
     assert uids[0] == uids[1] != ""
 
 
+def test_a_pod_is_known_by_its_name_as_its_processes_are(node):
+    uid = node.processes.owner(TRAINING).uid
+    assert node.processes.pod_uid(TRAINER.namespace, TRAINER.pod) == uid
+    assert node.processes.pod_uid(TRAINER.namespace, "other") == ""
+    assert node.processes.pod_uid("other", TRAINER.pod) == ""
+
+
 def test_a_process_of_the_host_has_an_owner_without_names(node):
     assert node.processes.owner(DAEMON) == Owner()
 

@@ -106,6 +106,20 @@ def test_an_hpa_of_the_demonstration_gets_a_value_for_every_pod(guide):
     assert shlex.split(request)[0] == "curl"
 
 
+def test_the_cluster_has_the_devices_that_its_pods_hold(guide):
+    (page,) = re.findall(r"^  (http://\S+/metrics)", guide, re.MULTILINE)
+    facts = until(
+        lambda: re.findall(r"^gpu_cluster_allocatable_devices.* (\S+)$", text(page), re.MULTILINE)
+    )
+    assert all(float(count) > 0 for count in facts)
+    assert not re.findall(r"^gpu_cluster_overcommitted_devices.*", text(page), re.MULTILINE)
+
+
+def text(page: str) -> str:
+    with urllib.request.urlopen(page, timeout=10) as answer:
+        return answer.read().decode()
+
+
 def test_a_taken_port_is_told_in_a_line():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

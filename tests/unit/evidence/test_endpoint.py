@@ -63,6 +63,12 @@ async def test_what_cannot_be_is_refused_with_what_to_write(client, query, said)
     assert said in (await response.json())["error"]
 
 
+async def test_answers_in_one_file_are_a_recording(client):
+    answers = [await (await client.get("/evidence")).read() for _ in range(2)]
+    assert [answer.count(b"\n") for answer in answers] == [1, 1]
+    assert all(answer.endswith(b"\n") for answer in answers)
+
+
 async def test_nothing_can_be_done_there(client):
     assert (await client.post("/evidence")).status == 405
     assert (await client.post("/release")).status == 404

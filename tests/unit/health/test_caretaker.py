@@ -236,6 +236,18 @@ async def test_without_the_api_server_nothing_is_done_and_nothing_repeated_later
     assert ("cordon", "done") not in house.steps()
 
 
+async def test_what_was_found_without_the_api_server_is_told_when_it_is_back():
+    house = await House.made()
+    await house.pass_turns()
+    house.ill.finds["warm"] = Unhealthy(message="it is warm", at_once=True)
+    house.kube.fail_next(UnavailableError("down"), 1)
+    await house.pass_turns()
+    house.ill.finds["warm"] = Healthy()
+    assert "GPUWarm" not in await house.reasons()
+    await house.pass_turns(3)
+    assert {"GPUWarm", "GPUWarmOver"} <= set(await house.reasons())
+
+
 async def test_a_paused_budget_holds_new_cordons_only():
     house = await House.made()
     house.ill.finds["broken"] = BROKEN
@@ -264,6 +276,27 @@ async def test_a_budget_that_cannot_be_read_holds_cordons_and_keeps_what_is_in_i
     assert (await house.node()).condition(Condition.UNHEALTHY).status == "True"
     kept = await house.kube.get(CONFIG_MAP, CONFIG_MAP_NAME, NAMESPACE)
     assert kept.data == body["data"]
+
+
+async def test_a_fault_outlives_a_restart_also_while_the_budget_may_not_be_read(monkeypatch):
+    house = await House.made()
+    await house.pass_turns()
+    read = house.kube.get
+
+    async def refused(kind, *asked):
+        if kind is CONFIG_MAP:
+            raise ForbiddenError("403")
+        return await read(kind, *asked)
+
+    monkeypatch.setattr(house.kube, "get", refused)
+    house.ill.finds["broken"] = BROKEN
+    await house.pass_turns()
+    assert house.agent.ready()
+    house.restart()
+    house.ill.finds["broken"] = Unknown(why="told once")
+    monkeypatch.undo()
+    await house.pass_turns()
+    assert (await house.node()).spec.unschedulable
 
 
 async def test_without_auto_cordon_there_are_conditions_alone():

@@ -46,6 +46,18 @@ def test_all_is_well_where_a_check_has_said_so():
     assert ward.decision.conditions[Condition.UNHEALTHY].reason == "NoGPUFailed"
 
 
+def test_a_gpu_that_nobody_could_look_at_yet_is_not_called_well():
+    ward = Ward(check("of_a_gpu"), check("of_the_node", subject=Subject.NODE))
+    ward.says["of_a_gpu", 1] = DARK
+    ward.poll(10)
+    assert ward.condition(Condition.UNHEALTHY) == "left"
+    ward.says["of_a_gpu", 1] = GOOD
+    ward.poll()
+    ward.says["of_a_gpu", 1] = DARK
+    ward.poll()
+    assert ward.condition(Condition.UNHEALTHY) is False
+
+
 def test_a_condition_that_no_check_could_answer_is_left_out():
     ward = Ward(*EACH)
     ward.says |= {("resets", 0): DARK, ("resets", 1): DARK, ("cordons", 0): DARK}

@@ -188,9 +188,19 @@ class TestClearing:
     def test_the_node_is_released_when_the_fault_has_been_over_long_enough(self):
         ward = sick()
         ward.says["a", 0] = GOOD
-        assert [ward.poll().wish for _ in range(6)] == [Wish.CORDON] * 5 + [Wish.RELEASE]
+        assert [ward.poll().wish for _ in range(6)] == [Wish.KEEP] * 5 + [Wish.RELEASE]
         assert ward.changes == [("A", True), ("A", False)]
         assert ward.condition() is False
+
+    def test_what_is_just_found_to_be_over_is_no_ground_for_a_cordon(self):
+        """Of one that was held until then; nor is it a ground to release."""
+        ward = sick()
+        ward.says["a", 0] = GOOD
+        assert ward.poll().wish is Wish.KEEP
+        ward.says["a", 0] = DARK
+        assert ward.poll().wish is Wish.CORDON
+        ward.says["a", 0] = BAD
+        assert ward.poll().wish is Wish.CORDON
 
     def test_it_takes_exactly_so_many_good_polls(self):
         """The condition was healthy and the node stayed cordoned (NVSentinel #458)."""
@@ -410,6 +420,25 @@ class TestHumans:
         ward.says["a", 0] = BAD
         assert ward.poll(3).wish is Wish.CORDON
 
+    def test_another_event_is_a_reason_and_the_same_one_again_is_not(self):
+        ward = sick(check("xid", tells_events=True, raise_seconds=0.0))
+        before = ward.decision.faults[0]
+        ward.engine.ignore([before.fingerprint], ward.now)
+        assert ward.poll(3).wish is not Wish.CORDON
+        ward.says["xid", 0] = Unhealthy(message="it is ill in another way", at_once=True)
+        assert ward.poll().wish is Wish.CORDON
+        (after,) = ward.decision.faults
+        assert after.fingerprint != before.fingerprint
+        assert after.message == "it is ill in another way"
+        assert ward.changes[-2:] == [("Xid", False), ("Xid", True)]
+
+    def test_after_a_restart_the_same_event_in_full_words_is_not_another_one(self):
+        ward = sick(check("xid", tells_events=True, raise_seconds=0.0))
+        ward.engine.ignore([ward.decision.faults[0].fingerprint], ward.now)
+        ward.poll()
+        ward.restart()
+        assert ward.poll(6).wish is not Wish.CORDON
+
     def test_another_fault_is_a_reason_beside_an_ignored_one(self):
         ward = sick()
         ward.engine.ignore([ward.decision.faults[0].fingerprint], ward.now)
@@ -448,6 +477,15 @@ class TestSilence:
         assert ward.quiet(4).wish is Wish.CORDON
         assert ward.quiet(60).wish is Wish.KEEP
         assert ward.condition() is True
+        assert ward.poll().wish is Wish.CORDON
+
+    def test_what_an_earlier_process_has_found_is_not_acted_on_in_silence(self):
+        """The node may have been repaired and booted since."""
+        ward = sick()
+        ward.restart()
+        assert ward.quiet().wish is Wish.KEEP
+        assert ward.condition() is True
+        ward.says["a", 0] = DARK
         assert ward.poll().wish is Wish.CORDON
 
     def test_the_text_does_not_follow_every_reason(self):

@@ -52,7 +52,9 @@ class Cluster:
     async def node(self, name: str, *, cordoned: bool = False) -> None:
         marks = {names.CORDONED: "gpu_lost/x/1"} if cordoned else {}
         metadata = {"name": name, "uid": f"uid-{name}", "annotations": marks}
-        await self.kube.create(WHOLE_NODE, {"metadata": metadata})
+        await self.kube.create(
+            WHOLE_NODE, {"metadata": metadata, "spec": {"unschedulable": cordoned}}
+        )
 
     async def put(self, **data: str) -> None:
         body = {"metadata": {"name": CONFIG_MAP_NAME}, "data": data}
@@ -144,6 +146,17 @@ async def test_a_slot_whose_cordon_never_came_is_reclaimed_after_a_while(cluster
     cluster.now = CORDON_FOLLOWS_SECONDS
     assert await ledger.acquire(claim()) is None
     assert await cluster.holders() == {"a"}
+
+
+async def test_a_slot_whose_cordon_a_human_has_ended_is_reclaimed(cluster: Cluster) -> None:
+    """Its own agent would release it, if it lived."""
+    await cluster.put(slots=slots("x"))
+    await cluster.node("x", cordoned=True)
+    await cluster.kube.patch(WHOLE_NODE, "x", {"spec": {"unschedulable": False}})
+    ledger = cluster.ledger()
+    assert refusal(await ledger.acquire(claim())) is Refusal.FULL
+    cluster.now = CORDON_FOLLOWS_SECONDS
+    assert await ledger.acquire(claim()) is None
 
 
 async def test_a_slot_that_was_taken_anew_has_its_time_again(cluster: Cluster) -> None:

@@ -55,6 +55,9 @@ def with_(node, annotations):
         (UNCORDONED, CORDONS, GiveUp(ignored=(LOST.fingerprint,))),
         (UNCORDONED, RELEASES, GiveUp(ignored=())),
         (UNCORDONED, KEEPS, GiveUp(ignored=(LOST.fingerprint,))),
+        (NodeNow(tainted=True), RELEASES, GiveUp(ignored=())),
+        (NodeNow(tainted=True), CORDONS, GiveUp(ignored=(LOST.fingerprint,))),
+        (NodeNow(tainted=True, unschedulable=True), CORDONS, Nothing(why=Why.PREEXISTING)),
     ],
 )
 def test_what_is_done(node, decision, step):

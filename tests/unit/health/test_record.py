@@ -165,7 +165,7 @@ class TestRestart:
         ward.says["a", 0] = GOOD
         ward.poll(5)
         ward.restart()
-        assert [ward.poll().wish for _ in range(6)] == [Wish.CORDON] * 5 + [Wish.RELEASE]
+        assert [ward.poll().wish for _ in range(6)] == [Wish.KEEP] * 5 + [Wish.RELEASE]
 
     def test_a_condition_that_stands_is_not_taken_back_before_enough_good_polls(self):
         ward = Ward(A)

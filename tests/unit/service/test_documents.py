@@ -39,6 +39,12 @@ def test_any_text_is_a_document_or_a_document_error(text):
             parse(text)
 
 
+def test_a_fault_of_the_syntax_says_where_it_is_and_draws_nothing():
+    with pytest.raises(DocumentError) as refused:
+        parse_yaml("rules:\n- a: b: c\n")
+    assert str(refused.value) == "not YAML: mapping values are not allowed here, line 2, column 7"
+
+
 @pytest.mark.parametrize(
     "text",
     ["{!!set x: 1}", "{!!map x: 1}", "a: !!bool perhaps", "a: !!int ''", "a: !!timestamp never"],

@@ -172,3 +172,13 @@ async def test_an_error_of_the_body_stops_the_tasks_beside_it():
             raise RuntimeError("body")
     assert [str(error) for error in failed.value.exceptions] == ["body"]
     assert "waiter" not in {task.get_name() for task in asyncio.all_tasks()}
+
+
+def test_a_file_that_the_system_refuses_is_named_first(tmp_path, capsys):
+    missing = tmp_path / "missing.yaml"
+    with pytest.raises(FileNotFoundError) as refused:
+        missing.read_text()
+    assert tasks.refuse("tool", [refused.value, "something else"]) == 2
+    assert capsys.readouterr().err == (
+        f"tool: {missing}: No such file or directory\ntool: something else\n"
+    )

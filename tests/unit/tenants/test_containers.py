@@ -1,5 +1,6 @@
 import os
 import shutil
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -143,6 +144,15 @@ def test_a_folder_that_has_not_changed_is_not_listed_again(machine, containers):
     look_again(machine)
     os.utime(machine.links, ns=(changed.st_atime_ns, changed.st_mtime_ns + 1))
     assert containers.owner(ID) == TRAINER
+
+
+def test_a_pod_of_a_name_is_known_unless_two_have_had_it(machine, containers):
+    machine.link(TRAINER)
+    assert containers.pod_uid(TRAINER.namespace, TRAINER.pod) == TRAINER.uid
+
+    machine.link(replace(TRAINER, uid="another"), OTHER_ID)
+    look_again(machine)
+    assert containers.pod_uid(TRAINER.namespace, TRAINER.pod) == ""
 
 
 def test_a_known_container_is_not_looked_for(machine, containers):

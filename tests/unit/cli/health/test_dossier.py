@@ -2,6 +2,7 @@
 
 import json
 import tarfile
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -74,6 +75,15 @@ def test_what_the_checks_find_is_said_with_its_gpu():
         evidence.uuid_of(1)
     }
     assert "finding: " in made.summary()
+
+
+def test_a_check_that_fails_costs_no_archive():
+    def fails(_):
+        raise IndexError("no such state")
+
+    broken = [replace(check, judge=fails) for check in CHECKS if check.id == "fabric"]
+    made = dossier(checks=[*broken, *CHECKS])
+    assert {finding.check for finding in made.findings} >= {"gpu_lost"}
 
 
 class TestArchive:

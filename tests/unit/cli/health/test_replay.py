@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from cli.health import replay
+from cli.health import replay, tape
 from cli.health.replay import PlayedError, Wanted
 from cli.health.staging import Staged
 from health.settings import HealthSettings
@@ -56,6 +56,20 @@ def test_what_does_not_change_is_said_only_to_whoever_wants_each_poll(scenario, 
     assert not starting(whole, "raised")
 
 
+def test_a_suspicion_names_the_gpu_as_a_fault_does(tmp_path, capsys):
+    path = tmp_path / "short.yaml"
+    path.write_text(
+        "seed: short\nnodes: [{name: n, gpus: [{model: H100-80GB, count: 2}]}]\nfaults:\n"
+        "  - {kind: row_remap, node: n, gpu: 1, at: 60s, for: 30s}\n"
+        "  - {kind: driver_gone, node: n, at: 180s, for: 30s}\n"
+    )
+    suspected = starting(printed(capsys, file=str(path), duration="5m"), "suspect")
+    assert [line[20:] for line in suspected] == [
+        "GPU 1: row_remap_pending",
+        "node: driver_not_ready",
+    ]
+
+
 def test_the_same_scenario_is_decided_the_same_way(scenario, capsys):
     first, second = (printed(capsys, file=str(scenario)) for _ in range(2))
     assert first == second
@@ -77,6 +91,20 @@ def recording(tmp_path, *answers):
     path = tmp_path / "node.jsonl"
     path.write_bytes(b"\n".join(encode(answer) for answer in answers) + b"\n")
     return path
+
+
+def test_an_event_that_is_recorded_again_and_again_is_played_once(tmp_path):
+    """Whoever asks the exporter without a number is told of all that it keeps each time."""
+    first, second = evidence.event(79, number=1), evidence.event(48, number=2)
+    path = recording(
+        tmp_path,
+        evidence.evidence(events=[first]),
+        evidence.evidence(events=[first, second]),
+        evidence.evidence(events=[first, second]),
+        evidence.evidence(events=[first], run="run-2"),
+    )
+    told = [[event.number for event in one.events] for _, one in tape.played(path, 60)]
+    assert told == [[1], [2], [], [1]]
 
 
 def test_a_recording_is_played_by_the_node_s_own_uptime(tmp_path, capsys):
@@ -117,7 +145,8 @@ def test_a_recording_that_is_none_is_refused_with_its_line(text, said, tmp_path)
     ("wanted", "said"),
     [
         ({"interval": "0"}, "--interval"),
-        ({"interval": "soon"}, "not a valid duration"),
+        ({"interval": "soon"}, "--interval: 'soon' is not a valid duration"),
+        ({"duration": "20x"}, "--for: '20x' is not a valid duration"),
         ({"node": "third"}, "no node 'third'"),
         ({"file": "nowhere.yaml"}, "nowhere"),
         ({"file": "nowhere.jsonl"}, "nowhere"),

@@ -14,7 +14,14 @@ from slicewatch.hardware.xids import XIDS, Tier
 from slicewatch.wire.evidence import Happening, Unsupported
 from slicewatch.wire.layout import Device
 from testbed.evidence import DAY_SECONDS, case, event, evidence, gpu, since, value
-from tests.unit.health.checks.verdict import action, actions, found, is_healthy, is_unknown
+from tests.unit.health.checks.verdict import (
+    action,
+    actions,
+    found,
+    is_healthy,
+    is_unknown,
+    judged,
+)
 
 NONE_WANTED = {RECOVERY: RecoveryAction(0)}
 OLD_DRIVER = {RECOVERY: Unsupported(reason="driver")}
@@ -195,8 +202,23 @@ class TestEnd:
         index = None if check == "xid_unattributed" else 0
         assert is_unknown(check, case(told(**said), index=index))
 
+    @pytest.mark.parametrize("check", [c.id for c in CHECKS if c.id.startswith("xid_")][:-1])
+    @pytest.mark.parametrize("said", [{}, {"down": "no_driver"}], ids=["unread", "no driver"])
+    def test_no_news_of_a_gpu_that_was_not_read_is_no_good_news(self, check, said):
+        readings = NONE_WANTED if said else {}
+        assert is_unknown(check, case(told(readings=readings, **said)))
+
     def test_the_kernels_log_alone_is_enough_to_listen(self):
         assert is_healthy("xid_fatal", case(told(listening="no_events", kernel_log="")))
+
+    def test_records_that_the_kernels_log_has_lost_count_until_the_next_poll(self):
+        log = {"listening": "no_events", "kernel_log": ""}
+        lost = told(kernel_log_lost=7, **log)
+        assert is_unknown("xid_fatal", case(lost))
+        assert is_unknown("xid_fatal", case(told(**log), lost))
+        assert is_healthy("xid_fatal", case(lost, lost))
+        assert is_unknown("xid_fatal", case(told(kernel_log_lost=7, run="run-0", **log), lost))
+        assert is_healthy("xid_fatal", case(told(kernel_log="", kernel_log_lost=7)))
 
 
 class TestTime:
@@ -224,6 +246,44 @@ class TestTime:
     def test_what_just_happened_counts_though_the_driver_wants_nothing_yet(self):
         before = {RECOVERY: value(RecoveryAction(0), age_seconds=4)}
         assert action("xid_fatal", case(told(event(48), readings=before))) is Action.CORDON
+
+
+@pytest.mark.parametrize(
+    ("check", "number"), [("xid_fatal", 79), ("xid_reset", 94), ("xid_link", 74)]
+)
+class TestToldAnew:
+    """By a monitor or an exporter that began anew, with a driver that does not say what it wants."""
+
+    READ = OLD_DRIVER | {ENERGY: Energy(5_000_000)}
+
+    def remembered(self, check, number):
+        first = told(event(number, age_seconds=1), readings=self.READ)
+        return judged(check, case(first)).baseline
+
+    def anew(self, number, *, age_seconds, **said):
+        late = event(number, age_seconds=age_seconds, text="told by the kernel")
+        said = {"uptime_seconds": DAY_SECONDS + 600, "run": "run-2"} | said
+        return told(late, readings=self.READ, **said)
+
+    def test_what_was_dealt_with_raises_nothing(self, check, number):
+        """An old line of the log kept a node drained (azurehpc #648)."""
+        known = self.remembered(check, number)
+        again = self.anew(number, age_seconds=601)
+        assert is_healthy(check, case(again, baseline=known))
+        assert is_healthy(check, case(told(readings=self.READ), again, baseline=known))
+
+    def test_what_happened_while_nobody_asked_counts(self, check, number):
+        known = self.remembered(check, number)
+        assert found(check, case(self.anew(number, age_seconds=400), baseline=known))
+
+    def test_within_one_run_of_the_exporter_each_is_new(self, check, number):
+        known = self.remembered(check, number)
+        soon = [told(readings=self.READ), self.anew(number, age_seconds=595, run="run-1")]
+        assert found(check, case(*soon, baseline=known))
+
+    def test_where_the_boot_is_not_told_nothing_is_taken_for_known(self, check, number):
+        known = self.remembered(check, number)
+        assert found(check, case(self.anew(number, age_seconds=601, boot_id=""), baseline=known))
 
 
 class TestLinks:
