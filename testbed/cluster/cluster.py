@@ -215,6 +215,14 @@ class Cluster:
         """
         return self._node.container_pids()
 
+    def kill_api_server(self) -> None:
+        """Kill the API server; everything else goes on without it."""
+        self._control_plane.kill_api_server()
+
+    def start_api_server(self) -> None:
+        """Start the API server again, with what it knew, and return once it is ready."""
+        self._control_plane.start_api_server()
+
     def start_device_plugin(
         self, resource: str, devices: Sequence[str], *, seconds: float = _READY_SECONDS
     ) -> processes.NodeProcess:

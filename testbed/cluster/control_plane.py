@@ -25,13 +25,16 @@ _READY_SECONDS: Final = 60.0
 _FRONT_PROXY_CLIENT: Final = "front-proxy-client"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class ControlPlane:
     """What the processes of the control plane have in common."""
 
     namespaces: Namespaces
     pki: pki.Pki
     folder: Path
+    _server: processes.NodeProcess | None = None
+    _server_flags: Sequence[str] = ()
+    _admin: Path | None = None
 
     def kubeconfig(self, name: str, user: str, organizations: Sequence[str] = ()) -> Path:
         """Write a kubeconfig for a user with a client certificate."""
@@ -51,23 +54,34 @@ class ControlPlane:
     ) -> None:
         """Start everything, and return once the API server is ready."""
         self._start("etcd", self._etcd())
-        server = self._start("kube-apiserver", [*self._apiserver(), *apiserver_flags])
-
-        def ready() -> bool:
-            server.require_alive()
-            return self._answers(admin)
-
-        waiting.until(ready, what="the API server", seconds=_READY_SECONDS, log=server.log)
+        self._server_flags, self._admin = [*self._apiserver(), *apiserver_flags], admin
+        self.start_api_server()
         manager = [*self._controller_manager(), *controller_manager_flags]
         self._start("kube-controller-manager", manager)
         self._start("kube-scheduler", self._scheduler())
+
+    def start_api_server(self) -> None:
+        """Start the API server, and return once it is ready."""
+        server = self._server = self._start("kube-apiserver", self._server_flags)
+
+        def ready() -> bool:
+            server.require_alive()
+            return self._answers()
+
+        waiting.until(ready, what="the API server", seconds=_READY_SECONDS, log=server.log)
+
+    def kill_api_server(self) -> None:
+        """Kill the API server; what it has kept is in etcd."""
+        if self._server is not None:
+            self._server.kill()
+            self._server.wait()
 
     def _start(self, program: str, arguments: Sequence[str]) -> processes.NodeProcess:
         command = [str(binaries.binary(program)), *arguments]
         return self.namespaces.popen(command, log=program)
 
-    def _answers(self, admin: Path) -> bool:
-        kubectl = [str(binaries.binary("kubectl")), f"--kubeconfig={admin}"]
+    def _answers(self) -> bool:
+        kubectl = [str(binaries.binary("kubectl")), f"--kubeconfig={self._admin}"]
         try:
             return self.namespaces.run([*kubectl, "get", "--raw", "/readyz"]) == "ok"
         except waiting.ClusterError:

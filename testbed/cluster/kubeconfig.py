@@ -10,6 +10,15 @@ from testbed.cluster import pki
 def with_certificate(path: Path, *, server: str, client: pki.Certificate, ca: Path) -> Path:
     """Write a kubeconfig for a user with a client certificate."""
     user = {"client-certificate": str(client.certificate), "client-key": str(client.key)}
+    return _written(path, server=server, user=user, ca=ca)
+
+
+def with_token(path: Path, *, server: str, token: str, ca: Path) -> Path:
+    """Write a kubeconfig for who has a token."""
+    return _written(path, server=server, user={"token": token}, ca=ca)
+
+
+def _written(path: Path, *, server: str, user: dict[str, str], ca: Path) -> Path:
     config: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": "Config",

@@ -1,0 +1,1 @@
+"""Machinery for tests of the health monitor on a real API server."""
