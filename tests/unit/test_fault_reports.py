@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("fault-reports.md", "adapter-fault-reports.md")
+PAGES = ("fault-reports.md", "adapter-fault-reports.md", "health-fault-reports.md")
 PAGE = "\n".join(
     (ROOT / "docs" / "reference" / name).read_text(encoding="utf-8") for name in PAGES
 )
