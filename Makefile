@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
   --quiet --upgrade
 
-.PHONY: help demo test check generate lock e2e bench soak ramp ci clean size
+.PHONY: help demo test check generate lock e2e bench soak ramp fleet ci clean size
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z0-9]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -51,6 +51,9 @@ soak: .venv/dev.stamp ## a day of an exporter's life, to see what it keeps; take
 
 ramp: .venv/dev.stamp ## the users' HPA from 2 to 20 replicas and back, nothing hastened; takes an hour
 	$(BIN)/python -m testbed.chain.ramp
+
+fleet: .venv/dev.stamp ## a month of a thousand nodes and their health monitors; takes half an hour
+	$(BIN)/python -m testbed.health_fleet
 
 ci: check test e2e ## what has to pass before anything lands
 

@@ -1,0 +1,1 @@
+"""Fleets of nodes with their health monitors, over months: what those do and leave alone."""
