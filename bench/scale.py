@@ -58,11 +58,12 @@ async def measure(folder: Path, sizes: Sequence[int] = NODES) -> list[Row]:
     for nodes in sorted(sizes):
         place = folder / str(nodes)
         place.mkdir()
-        found.append(await _of_size(nodes, place))
+        found.append(await of_size(nodes, place, seconds=SECONDS))
     return [row for figures in found for row in _rows(figures, found[0])]
 
 
-async def _of_size(nodes: int, folder: Path) -> Figures:
+async def of_size(nodes: int, folder: Path, *, seconds: float) -> Figures:
+    """Return how an adapter does on a cluster, from so many seconds of questions."""
     async with _surroundings(nodes, folder) as config:
         began = time.monotonic()
         flags = [f"--kubeconfig={config}", f"--exporter-namespace={grid.EXPORTERS_NAMESPACE}"]
@@ -75,7 +76,7 @@ async def _of_size(nodes: int, folder: Path) -> Figures:
             )  # fmt: skip
             start = time.monotonic() - began
             await asyncio.sleep(SETTLING_SECONDS)
-            return await _measured(ours, nodes, start)
+            return await _measured(ours, nodes, start, seconds)
 
 
 @asynccontextmanager
@@ -110,10 +111,10 @@ async def _complete(ours: RunningAdapter, nodes: int) -> bool:
     return len(await ours.values(grid.path(0))) == len(members)
 
 
-async def _measured(ours: RunningAdapter, nodes: int, start: float) -> Figures:
+async def _measured(ours: RunningAdapter, nodes: int, start: float, seconds: float) -> Figures:
     began, used = time.monotonic(), host.cpu_seconds(ours.child.pid)
     asked = Asked()
-    await _ask(ours, nodes, asked)
+    await _ask(ours, nodes, asked, seconds)
     passed = time.monotonic() - began
     return Figures(
         nodes=nodes, start=start, asked=asked,
@@ -122,12 +123,12 @@ async def _measured(ours: RunningAdapter, nodes: int, start: float) -> Figures:
     )  # fmt: skip
 
 
-async def _ask(ours: RunningAdapter, nodes: int, asked: Asked) -> None:
+async def _ask(ours: RunningAdapter, nodes: int, asked: Asked, seconds: float) -> None:
     """Ask for one pool after the other; one that is answered late holds up no other."""
     loop, pools = asyncio.get_running_loop(), grid.pools(nodes)
     began = loop.time()
     async with asyncio.TaskGroup() as group:
-        for number in range(round(SECONDS * REQUESTS_PER_SECOND)):
+        for number in range(round(seconds * REQUESTS_PER_SECOND)):
             await asyncio.sleep(began + number / REQUESTS_PER_SECOND - loop.time())
             group.create_task(_ask_once(ours, number % pools, asked))
 
