@@ -52,7 +52,7 @@ soak: .venv/dev.stamp ## a day of an exporter's life, to see what it keeps; take
 ramp: .venv/dev.stamp ## the users' HPA from 2 to 20 replicas and back, nothing hastened; takes an hour
 	$(BIN)/python -m testbed.chain.ramp
 
-fleet: .venv/dev.stamp ## a month of a thousand nodes and their health monitors; takes half an hour
+fleet: .venv/dev.stamp ## a month of a thousand nodes and their health monitors; takes a quarter of an hour
 	$(BIN)/python -m testbed.health_fleet
 
 ci: check test e2e ## what has to pass before anything lands
