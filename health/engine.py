@@ -101,6 +101,8 @@ class Engine:
             return problem
         self._boot = self._boot or record.boot_id
         self._tracks.restore(record)
+        for _, gpu in record.baselines:
+            self._history.knew(gpu)
         for kept in record.faults:
             self._history.knew(kept.fault.gpu, kept.fault.pci_bus_id)
         return ""

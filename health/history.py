@@ -47,13 +47,16 @@ class History:
     def __init__(self) -> None:
         self._polls: dict[str, deque[Poll]] = {}
         self._places: dict[str, Place] = {}
+        self._known: set[str] = set()
+        self._gone: set[str] = set()
 
     def polls(self, gpu: str) -> Sequence[Poll]:
         """Return those of a GPU or of ``NODE``, the newest last."""
         return tuple(self._polls[gpu])
 
-    def knew(self, gpu: str, bus_id: str) -> None:
-        """Take over where a GPU was before a restart."""
+    def knew(self, gpu: str, bus_id: str = "") -> None:
+        """Take over that there was a GPU before a restart, and where."""
+        self._known.add(gpu)
         if (known := place(bus_id)) is not None:
             self._places[gpu] = known
 
@@ -78,20 +81,21 @@ class History:
     def _see(self, gpus: Iterable[Gpu]) -> Sighting:
         """Tell the GPUs apart that were at the same place at different times.
 
-        One that answers stands there now; what else was known there is gone for good.
+        One that was never seen before and answers stands there now; what was known there is gone
+        for good, unless it answers itself. One that is known has only moved: where a dead board
+        is not enumerated any more, the others may have its number after the next boot.
         """
         seen = {gpu.device.uuid: gpu for gpu in gpus}
+        answering = {uuid for uuid, gpu in seen.items() if not gpu.silent}
         places = {uuid: place(gpu.device.pci_bus_id) for uuid, gpu in seen.items()}
-        taken = {places[uuid]: uuid for uuid, gpu in seen.items() if not gpu.silent}
+        taken = {places[uuid]: uuid for uuid in answering - self._known}
+        self._known |= answering
         self._places |= {uuid: known for uuid, known in places.items() if known is not None}
-        replaced = frozenset(
-            uuid
-            for uuid, known in self._places.items()
-            if taken.get(known, uuid) != uuid and (uuid not in seen or seen[uuid].silent)
-        )
+        replaced = {u for u, known in self._places.items() if taken.get(known, u) != u} - answering
+        self._gone = (self._gone | replaced) - answering
         return Sighting(
-            gpus={uuid: gpu for uuid, gpu in seen.items() if uuid not in replaced},
-            replaced=replaced,
+            gpus={uuid: gpu for uuid, gpu in seen.items() if uuid not in self._gone},
+            replaced=frozenset(replaced),
         )
 
 

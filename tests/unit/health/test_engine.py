@@ -608,6 +608,22 @@ class TestReplacement:
         ward.gpus = [gpu(0, uuid="GPU-new", silent="gpu_is_lost"), gpu(1)]
         assert ward.poll(10).faults
 
+    @pytest.mark.parametrize("restarted", [False, True])
+    def test_a_known_one_that_has_its_number_after_a_boot_does_not_replace_it(self, restarted):
+        """A dead board is not enumerated any more, and the bus is counted without it."""
+        ward = sick()
+        for index in (0, 1):
+            ward.says["b", index] = Healthy(baseline={"errors": 1.0})
+        ward.poll()
+        place = ward.gpus[0].device.pci_bus_id
+        if restarted:
+            ward.restart()
+        moved = gpu(1)
+        ward.gpus = [msgspec.structs.replace(moved, device=_at(moved.device, place))]
+        ward.poll(10, boot_id="boot-2")
+        assert [fault.gpu for fault in ward.decision.faults] == [uuid_of(0)]
+        assert ward.decision.wish is not Wish.RELEASE
+
     def test_two_that_answer_from_one_place_are_both_there(self):
         ward = sick()
         ward.gpus.append(gpu(0, uuid="GPU-twin"))
