@@ -99,13 +99,21 @@ class Window:
     def _turn(self) -> None:
         """Go on to the current bucket, and subtract what fell out of the window."""
         buckets = self._grid.buckets
-        turns = self._grid.current - self._newest
-        for number in range(self._newest + 1, self._newest + min(turns, buckets) + 1):
+        if self._grid.current - self._newest > buckets:
+            self._empty()
+        for number in range(self._newest + 1, self._grid.current + 1):
             out, come = self._past[number % buckets], self._now
             self._past[(number - 1) % buckets] = come
             self._totals = _moved(self._totals, come, out)
             self._now = _nothing(len(self.held))
         self._newest = self._grid.current
+
+    def _empty(self) -> None:
+        """Drop everything: all of it fell out of the window at once."""
+        series = len(self.held)
+        self._newest = self._grid.current
+        self._now, self._totals = _nothing(series), _nothing(series)
+        self._past = [_nothing(series) for _ in self._past]
 
 
 def _moved(totals: _Sums, come: _Sums, out: _Sums) -> _Sums:

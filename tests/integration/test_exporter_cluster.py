@@ -65,11 +65,9 @@ class Cluster:
 
     async def finish(self, pod: str, phase: str) -> None:
         patch = {"status": {"phase": phase}}
-        if isinstance(self.kube, ApiServer):
-            path = POD_IDENTITY.path(self.namespace, pod)
-            await self.kube._exchange("PATCH", f"{path}/status", patch)
-        else:
-            await self.kube.patch(POD_IDENTITY, pod, patch, namespace=self.namespace)
+        await self.kube.patch(
+            POD_IDENTITY, pod, patch, namespace=self.namespace, subresource="status"
+        )
 
     async def remove(self, kind: Kind[Any], name: str, namespace: str = "") -> None:
         if isinstance(self.kube, FakeKube):

@@ -1,10 +1,10 @@
 """Monitors with their real checks over days of a fleet: noise leads to nothing, every fault is found."""
 
 import pytest
+from structlog.testing import capture_logs
 
 from health.checks.model import Action
 from health.settings import HealthSettings
-from slicewatch.service import logs
 from testbed.health_fleet import fleet, schedule
 from testbed.health_fleet.ailments import BY_NAME, FAULTS, NOISE
 from testbed.health_fleet.clusters import Cluster
@@ -20,7 +20,8 @@ HOUR_SECONDS = 3600.0
 
 @pytest.fixture(autouse=True)
 def quiet():
-    logs.configure("error")
+    with capture_logs():
+        yield
 
 
 async def strongest_of(ailment, seconds, **machine):

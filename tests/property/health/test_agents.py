@@ -11,8 +11,8 @@ import os
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
-from slicewatch.service import logs
 from testbed.health_fleet.ailments import FAULTS, NOISE
 from testbed.health_fleet.stories import GPUS, NODES, Story
 from testbed.health_fleet.watched_kube import Trouble
@@ -86,7 +86,8 @@ def limits(share):
 
 @pytest.fixture(autouse=True)
 def quiet():
-    logs.configure("error")
+    with capture_logs():
+        yield
 
 
 @limits(1)

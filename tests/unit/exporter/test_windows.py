@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from exporter.measure.windows import Grid, Window
@@ -51,6 +51,7 @@ def pieces(bucket, value, weight):
     return [(bucket - back, value, weight / count) for back in range(count)]
 
 
+@example([("add", 0, 3.0, 1.0), ("advance", 12.0), ("add", 0, 5.0, 1.0), ("advance", 8.0)])
 @given(st.lists(steps, max_size=60))
 def test_means_equal_a_naive_model(sequence):
     bench, now = Bench(series=3), 1000.0
