@@ -30,7 +30,9 @@ from bench import (
 )
 from bench.errors import BenchError
 from bench.report import Lacking, Row, table
+from slicewatch.kube.errors import KubeError
 from testbed.binaries import Unavailable
+from testbed.cluster.waiting import ClusterError
 
 Part = Callable[[Path], Awaitable[list[Row]]]
 
@@ -47,6 +49,9 @@ PARTS: Final[dict[str, Part]] = {
     "step": step.measure,
 }
 INTERRUPTED: Final = 130
+_BREAKS: Final = (
+    BenchError, ClusterError, KubeError, aiohttp.ClientError, OSError, ExceptionGroup,
+)  # fmt: skip
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -65,8 +70,14 @@ def main(arguments: Sequence[str]) -> int:
         "--nodes", type=_sizes, default=scale.NODES, metavar="N,N,…",
         help="sizes of the clusters of the part scale (10,500)",
     )  # fmt: skip
+    parser.add_argument(
+        "--api-server", type=scale.Server, default=scale.Server.PREPARED,
+        choices=list(scale.Server),
+        help="where they are: on prepared pages, or played by kwok on a real kube-apiserver",
+    )  # fmt: skip
     given = parser.parse_args(arguments)
-    parts = PARTS | {"scale": partial(scale.measure, sizes=given.nodes)}
+    chosen = partial(scale.measure, sizes=given.nodes, server=given.api_server)
+    parts = PARTS | {"scale": chosen}
     try:
         return asyncio.run(_bench({name: parts[name] for name in given.only or PARTS}))
     except (KeyboardInterrupt, asyncio.CancelledError):
@@ -103,7 +114,7 @@ async def _measured(name: str, part: Part) -> list[Row] | Lacking:
             return await part(Path(folder))
     except Unavailable as missing:
         return Lacking(part=name, reason=str(missing), broken=False)
-    except (BenchError, aiohttp.ClientError, OSError, ExceptionGroup) as error:
+    except _BREAKS as error:
         traceback.print_exception(error)
         return Lacking(part=name, reason=str(error), broken=True)
 

@@ -4,7 +4,10 @@ Eight GPUs a node and a pod on each. Pools of about twenty pods are spread over 
 so that an autoscaler's question always concerns as many nodes as it has pods, if there are so many.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address, IPv4Network
+from pathlib import Path
 from typing import Any, Final
 
 from bench.population import GPUS_PER_NODE, NAMESPACE, Placed, node_name
@@ -15,6 +18,21 @@ EXPORTERS_NAMESPACE: Final = "slicewatch"
 SERVICE: Final = "slicewatch-exporter"
 STAMPED: Final = "gpu_memory_used_bytes"
 """The metric whose value is the moment of its reading, on the machine's monotonic clock."""
+LOOPBACK: Final = IPv4Network("127.10.0.0/15")
+"""Where every exporter has an address of its own, on any machine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """An API server that has all nodes, pods and exporters' endpoints.
+
+    Attributes:
+        kubeconfig: of the adapter.
+        seconds: how long each step of making it took, by the words of the table.
+    """
+
+    kubeconfig: Path
+    seconds: Mapping[str, float] = field(default_factory=dict)
 
 
 def pools(nodes: int) -> int:
@@ -32,15 +50,14 @@ def pods_on(node: int, nodes: int) -> list[Placed]:
     ]
 
 
-def address(node: int) -> str:
-    """Return the loopback address of a node's exporter; every node has one of its own."""
-    return f"127.{10 + node // 65_536}.{node // 256 % 256}.{node % 256}"
+def address(node: int, network: IPv4Network = LOOPBACK) -> str:
+    """Return the address of a node's exporter; every node has one of its own."""
+    return str(network[node])
 
 
 def node_at(host: str) -> int:
-    """Return the node whose exporter has an address."""
-    _, upper, middle, lower = map(int, host.split("."))
-    return (upper - 10) * 65_536 + middle * 256 + lower
+    """Return the node whose exporter has an address, in whichever network of that size."""
+    return int(IPv4Address(host)) & int(LOOPBACK.hostmask)
 
 
 def node_manifest(node: int) -> dict[str, Any]:
@@ -49,7 +66,7 @@ def node_manifest(node: int) -> dict[str, Any]:
     return {"metadata": {"name": node_name(node)}, "status": {"allocatable": offers}}
 
 
-def slices(nodes: int, port: int) -> Iterator[dict[str, Any]]:
+def slices(nodes: int, port: int, network: IPv4Network = LOOPBACK) -> Iterator[dict[str, Any]]:
     """Yield the EndpointSlices of the exporters' Service."""
     for first in range(0, nodes, ENDPOINTS_PER_SLICE):
         members = range(first, min(nodes, first + ENDPOINTS_PER_SLICE))
@@ -60,7 +77,10 @@ def slices(nodes: int, port: int) -> Iterator[dict[str, Any]]:
             "addressType": "IPv4",
             "ports": [{"name": "http", "port": port}],
             "endpoints": [
-                {"addresses": [address(node)], "conditions": {}, "nodeName": node_name(node)}
+                {
+                    "addresses": [address(node, network)], "conditions": {},
+                    "nodeName": node_name(node),
+                }
                 for node in members
             ],
         }  # fmt: skip

@@ -52,6 +52,25 @@ class Placed:
         }
 
 
+def accepted(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Return a pod as a real API server takes it: with what it insists on and ours does not read.
+
+    Its status is left to whoever runs it.
+    """
+    (container,) = manifest["spec"]["containers"]
+    requests = container["resources"]["requests"]
+    whole = container | {
+        "image": "server",
+        "resources": {"requests": requests, "limits": requests},
+    }
+    (owner,) = manifest["metadata"]["ownerReferences"]
+    owned = owner | {"apiVersion": "apps/v1", "uid": owner["name"]}
+    return {
+        "metadata": manifest["metadata"] | {"ownerReferences": [owned]},
+        "spec": manifest["spec"] | {"containers": [whole]},
+    }
+
+
 def node_name(number: int) -> str:
     """Return the name of a node."""
     return f"gpu-node-{number:03}"

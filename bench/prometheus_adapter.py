@@ -169,29 +169,13 @@ async def _create_pods(api: ApiServerProcesses) -> None:
         async with asyncio.TaskGroup() as group:
             for manifest in manifests():
                 name = manifest["metadata"]["name"]
-                group.create_task(_create(client, path, _accepted(manifest)), name=name)
+                group.create_task(_create(client, path, population.accepted(manifest)), name=name)
 
 
 async def _create(client: aiohttp.ClientSession, path: str, body: dict[str, Any]) -> None:
     async with client.post(path, json=body) as answer:
         if answer.status != 201:
             raise BenchError(f"POST {path}: {answer.status}: {(await answer.text())[:300]}")
-
-
-def _accepted(manifest: dict[str, Any]) -> dict[str, Any]:
-    """Return a pod with what an API server insists on and ours does not read."""
-    (container,) = manifest["spec"]["containers"]
-    requests = container["resources"]["requests"]
-    whole = container | {
-        "image": "server",
-        "resources": {"requests": requests, "limits": requests},
-    }
-    (owner,) = manifest["metadata"]["ownerReferences"]
-    owned = owner | {"apiVersion": "apps/v1", "uid": owner["name"]}
-    return {
-        "metadata": manifest["metadata"] | {"ownerReferences": [owned]},
-        "spec": manifest["spec"] | {"containers": [whole]},
-    }
 
 
 def _context(server: Certificate, client: Certificate) -> ssl.SSLContext:

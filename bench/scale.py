@@ -1,20 +1,22 @@
 """What the adapter costs, and how old what it serves is, over the size of the cluster.
 
 The adapter is started by its command line. It finds the exporters by EndpointSlices and lists pods
-and nodes from an API server in a process of its own; each exporter streams a line a second. While
-it is measured, autoscalers ask as often as their controller lets them, each time for another pool.
+and nodes from an API server: one with prepared pages, or a real one whose nodes and pods are kwok's.
+Each exporter streams a line a second. While it is measured, autoscalers ask as often as their
+controller lets them, each time for another pool.
 """
 
 import asyncio
 import statistics
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from bench import grid, host, processes
+from bench import grid, host, kwok, processes
 from bench.adapters import RunningAdapter, started
 from bench.errors import BenchError
 from bench.population import GPUS_PER_NODE, node_name
@@ -33,6 +35,16 @@ AGE_GOAL: Final = Goal(limit=2.0, of=Of.VALUE)
 REQUEST_GOAL: Final = Goal(limit=2.0, of=Of.RATIO)
 
 
+class Server(StrEnum):
+    """What the adapter lists and watches pods and nodes from."""
+
+    PREPARED = "prepared"
+    KWOK = "kwok"
+
+
+_TITLES: Final = {Server.PREPARED: "scale", Server.KWOK: "scale, kwok"}
+
+
 @dataclass(slots=True, kw_only=True)
 class Asked:
     """What became of the requests: how long each took, and how old each of its values was."""
@@ -43,32 +55,42 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """How an adapter does on a cluster of a size. Times in seconds, memory in megabytes."""
+    """How an adapter does on a cluster of a size. Times in seconds, memory in megabytes.
+
+    Attributes:
+        made: how long each step of making the cluster took; empty for prepared pages.
+    """
 
     nodes: int
+    server: Server
+    made: Mapping[str, float]
     start: float
     cores: float
     resident: float
     asked: Asked
 
 
-async def measure(folder: Path, sizes: Sequence[int] = NODES) -> list[Row]:
+async def measure(
+    folder: Path, sizes: Sequence[int] = NODES, server: Server = Server.PREPARED
+) -> list[Row]:
     """Return the rows of all sizes; the smallest is the peer of the others' requests."""
     found: list[Figures] = []
     for nodes in sorted(sizes):
         place = folder / str(nodes)
         place.mkdir()
-        found.append(await of_size(nodes, place, seconds=SECONDS))
+        found.append(await of_size(nodes, place, seconds=SECONDS, server=server))
     return [row for figures in found for row in _rows(figures, found[0])]
 
 
-async def of_size(nodes: int, folder: Path, *, seconds: float) -> Figures:
+async def of_size(
+    nodes: int, folder: Path, *, seconds: float, server: Server = Server.PREPARED
+) -> Figures:
     """Return how an adapter does on a cluster, from so many seconds of questions."""
-    async with _surroundings(nodes, folder) as config:
+    async with _surroundings(nodes, folder, server) as cluster:
         began = time.monotonic()
-        flags = [f"--kubeconfig={config}", f"--exporter-namespace={grid.EXPORTERS_NAMESPACE}"]
-        flags += [f"--exporter-service={grid.SERVICE}", "--service-namespace=default"]
-        flags += ["--drain-seconds=0"]
+        flags = [f"--kubeconfig={cluster.kubeconfig}", f"--exporter-service={grid.SERVICE}"]
+        flags += [f"--exporter-namespace={grid.EXPORTERS_NAMESPACE}"]
+        flags += [f"--service-namespace={grid.EXPORTERS_NAMESPACE}", "--drain-seconds=0"]
         async with started(["adapter", *flags], folder) as ours:
             await processes.until(
                 lambda: _complete(ours, nodes), what=f"the values of {nodes} nodes",
@@ -76,21 +98,35 @@ async def of_size(nodes: int, folder: Path, *, seconds: float) -> Figures:
             )  # fmt: skip
             start = time.monotonic() - began
             await asyncio.sleep(SETTLING_SECONDS)
-            return await _measured(ours, nodes, start, seconds)
+            began, used = time.monotonic(), host.cpu_seconds(ours.child.pid)
+            asked = await _asked(ours, nodes, seconds)
+            passed = time.monotonic() - began
+            return Figures(
+                nodes=nodes, server=server, made=cluster.seconds, start=start, asked=asked,
+                cores=(host.cpu_seconds(ours.child.pid) - used) / passed,
+                resident=host.memory(ours.child.pid).resident,
+            )  # fmt: skip
 
 
 @asynccontextmanager
-async def _surroundings(nodes: int, folder: Path) -> AsyncIterator[Path]:
-    """Run exporters and an API server; yield a kubeconfig for it."""
-    exporters, api = free_port(), free_port()
-    fleet = ["bench.programs.replayed_fleet", str(exporters), str(nodes)]
-    cluster = ["bench.programs.cluster_server", str(api), str(nodes), str(exporters)]
+async def _surroundings(nodes: int, folder: Path, server: Server) -> AsyncIterator[grid.Cluster]:
+    """Run an API server that knows the cluster, and the exporters of its nodes."""
+    port = free_port()
+    fleet = ["bench.programs.replayed_fleet", str(port), str(nodes)]
+    async with (
+        _CLUSTERS[server](nodes, port, folder) as cluster,
+        processes.running("fleet", fleet, folder),
+    ):
+        yield cluster
+
+
+@asynccontextmanager
+async def _prepared(nodes: int, exporters_port: int, folder: Path) -> AsyncIterator[grid.Cluster]:
+    api = free_port()
+    cluster = ["bench.programs.cluster_server", str(api), str(nodes), str(exporters_port)]
     config = folder / "kubeconfig"
     config.write_text(kubeconfig(f"http://127.0.0.1:{api}", {"token": "any"}))
-    async with (
-        processes.running("fleet", fleet, folder),
-        processes.running("cluster", cluster, folder) as child,
-    ):
+    async with processes.running("cluster", cluster, folder) as child:
 
         async def listens() -> bool:
             _, writer = await asyncio.open_connection("127.0.0.1", api)
@@ -98,7 +134,12 @@ async def _surroundings(nodes: int, folder: Path) -> AsyncIterator[Path]:
             return True
 
         await processes.until(listens, what="the cluster", seconds=START_SECONDS, child=child)
-        yield config
+        yield grid.Cluster(kubeconfig=config)
+
+
+_CLUSTERS: Final[
+    dict[Server, Callable[[int, int, Path], AbstractAsyncContextManager[grid.Cluster]]]
+] = {Server.PREPARED: _prepared, Server.KWOK: kwok.cluster}
 
 
 async def _complete(ours: RunningAdapter, nodes: int) -> bool:
@@ -111,26 +152,15 @@ async def _complete(ours: RunningAdapter, nodes: int) -> bool:
     return len(await ours.values(grid.path(0))) == len(members)
 
 
-async def _measured(ours: RunningAdapter, nodes: int, start: float, seconds: float) -> Figures:
-    began, used = time.monotonic(), host.cpu_seconds(ours.child.pid)
-    asked = Asked()
-    await _ask(ours, nodes, asked, seconds)
-    passed = time.monotonic() - began
-    return Figures(
-        nodes=nodes, start=start, asked=asked,
-        cores=(host.cpu_seconds(ours.child.pid) - used) / passed,
-        resident=host.memory(ours.child.pid).resident,
-    )  # fmt: skip
-
-
-async def _ask(ours: RunningAdapter, nodes: int, asked: Asked, seconds: float) -> None:
+async def _asked(ours: RunningAdapter, nodes: int, seconds: float) -> Asked:
     """Ask for one pool after the other; one that is answered late holds up no other."""
-    loop, pools = asyncio.get_running_loop(), grid.pools(nodes)
+    loop, pools, asked = asyncio.get_running_loop(), grid.pools(nodes), Asked()
     began = loop.time()
     async with asyncio.TaskGroup() as group:
         for number in range(round(seconds * REQUESTS_PER_SECOND)):
             await asyncio.sleep(began + number / REQUESTS_PER_SECOND - loop.time())
             group.create_task(_ask_once(ours, number % pools, asked))
+    return asked
 
 
 async def _ask_once(ours: RunningAdapter, pool: int, asked: Asked) -> None:
@@ -144,10 +174,12 @@ async def _ask_once(ours: RunningAdapter, pool: int, asked: Asked) -> None:
 
 
 def _rows(one: Figures, smallest: Figures) -> list[Row]:
-    name = f"scale: {one.nodes:,} nodes"
+    name = f"{_TITLES[one.server]}: {one.nodes:,} nodes"
     limits = statistics.quantiles(one.asked.ages, n=100)
     last = max(one.asked.ages)
     return [
+        *(Row(figure=f"{name}: {step}", value=value, unit=Unit.SECONDS)
+          for step, value in one.made.items()),
         Row(figure=f"{name}, {one.nodes * GPUS_PER_NODE:,} pods: until all have values",
             value=one.start, unit=Unit.SECONDS),
         Row(figure=f"{name}: share of a core", value=one.cores * 100, unit=Unit.PERCENT,

@@ -22,6 +22,7 @@ from testbed.cluster.pki import Certificate, Pki
 from testbed.cluster.waiting import until
 
 START_SECONDS: Final = 90.0
+END_SECONDS: Final = 30.0
 _PUBLISHED: Final = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
 
 
@@ -143,7 +144,11 @@ class ApiServerProcesses:
     @staticmethod
     def _end(process: subprocess.Popen[bytes]) -> None:
         process.terminate()
-        process.wait()
+        try:
+            process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
     def _await_ready(self) -> None:
         context = ssl.create_default_context(cafile=str(self.pki.ca))

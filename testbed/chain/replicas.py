@@ -83,7 +83,7 @@ class ReplicaChain(Chain):
     def _start_adapter(self, undo: ExitStack) -> None:
         del undo  # Pods end with the cluster.
         self.start_prometheus()
-        self.cluster.apply([*_of_guide(), _service(), _rules()])
+        self.cluster.apply([*of_guide(), _service(), _rules()])
         self.deploy()
 
     def _require_adapter(self) -> None:
@@ -175,7 +175,7 @@ def _lines(log: Path) -> list[str]:
     return log.read_text().splitlines()
 
 
-def _of_guide() -> list[Manifest]:
+def of_guide() -> list[Manifest]:
     """Return what the guide lets people apply, without the parts for an adapter by hand."""
     blocks = re.findall(r"```yaml\n(.*?)```", _GUIDE.read_text(encoding="utf-8"), re.DOTALL)
     found = [made for block in blocks for made in yaml.safe_load_all(block)]
