@@ -7,13 +7,13 @@ metric may read this.
 from collections.abc import Collection
 
 from adapter.api.paths import Kind
-from adapter.api.values import timestamp
 from adapter.finding import Found, find
 from adapter.outcome import Part, Shares
 from adapter.provider import Tree
 from adapter.query import Query
 from adapter.sources.source import Target
 from adapter.view import View
+from slicewatch.kube.times import timestamp
 
 
 def explain(view: View, query: Query) -> Tree:

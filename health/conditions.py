@@ -132,13 +132,13 @@ def fit(head: str, parts: Sequence[str], limit: int = MESSAGE_BYTES) -> str:
     """
     text = head + parts[0]
     if len(parts) == 1:
-        return _cut(text, limit)
+        return cut(text, limit)
     for count, part in enumerate(parts[1:], start=1):
         rest = len(parts) - count
         longer = f"{text}; {part}"
         room = limit - len(_more(rest - 1).encode())
         if len(longer.encode()) > room:
-            return _cut(text, limit - len(_more(rest).encode())) + _more(rest)
+            return cut(text, limit - len(_more(rest).encode())) + _more(rest)
         text = longer
     return text
 
@@ -147,8 +147,8 @@ def _more(count: int) -> str:
     return f"; +{count} more" if count else ""
 
 
-def _cut(text: str, limit: int) -> str:
+def cut(text: str, limit: int, mark: str = "…") -> str:
+    """Return a text of at most so many bytes, cut at a whole character and marked as cut."""
     if len(text.encode()) <= limit:
         return text
-    mark = "…"
     return text.encode()[: limit - len(mark.encode())].decode(errors="ignore") + mark

@@ -6,7 +6,6 @@ concatenation, not an encoding.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final
 
@@ -15,6 +14,7 @@ import msgspec
 from adapter.api.paths import CUSTOM, EXTERNAL, GROUPS
 from adapter.api.quantity import quantity
 from adapter.api.resources import Resource
+from slicewatch.kube.times import timestamp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,12 +113,6 @@ def _when(version: str, read_at: int, window_seconds: int) -> bytes:
     window = {"window" if version == "v1beta1" else "windowSeconds": window_seconds}
     fields = {"timestamp": timestamp(read_at)} | (window if window_seconds else {})
     return msgspec.json.encode(fields)[1:-1] + b","
-
-
-@lru_cache(maxsize=1024)
-def timestamp(epoch_seconds: int) -> str:
-    """Return a time as RFC 3339 in UTC, in whole seconds."""
-    return datetime.fromtimestamp(epoch_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _head(kind: str, group: str, version: str) -> bytes:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from adapter.api.status import Reason, Refusal
-from adapter.api.values import ExternalItem, external_list, timestamp
+from adapter.api.values import ExternalItem, external_list
 from adapter.cluster.facts import ClusterFacts, Fact, series_of
 from adapter.cluster.freshness import OutdatedError
 from adapter.cluster.resources import PREFIX
@@ -16,6 +16,7 @@ from adapter.provider import Answer, ExternalQuestion, Tree
 from slicewatch.catalog import CATALOG
 from slicewatch.catalog.cluster import PENDING, POOLS
 from slicewatch.catalog.model import Cluster, Kind, Label, Metric
+from slicewatch.kube.times import timestamp
 
 # An explanation names no more than this many pods.
 MOST_NAMED: Final = 20

@@ -16,6 +16,7 @@ from slicewatch.kube import nodes
 from slicewatch.kube.nodes import WHOLE_NODE, WholeNode
 from slicewatch.kube.patches import DIRECTIVE
 from slicewatch.kube.protocol import Kube
+from slicewatch.kube.times import timestamp
 
 HEARTBEAT_SECONDS: Final = 300.0
 # Never sooner than that, so that a healthy node costs at most twelve writes an hour; spread, so
@@ -129,10 +130,6 @@ def _said(
         "status": status,
         "reason": new.reason,
         "message": new.message,
-        "lastHeartbeatTime": _text(time),
-        "lastTransitionTime": _text(since or time),
+        "lastHeartbeatTime": timestamp(time.timestamp()),
+        "lastTransitionTime": timestamp((since or time).timestamp()),
     }
-
-
-def _text(time: datetime) -> str:
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -3,7 +3,6 @@
 import itertools
 import time
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from health.actions.series import Backlog, Series, Severity, Topic
@@ -12,6 +11,7 @@ from slicewatch.kube.errors import KubeError, NotFoundError, UnavailableError
 from slicewatch.kube.events import CLUSTER_NAMESPACE, EVENT, Involved
 from slicewatch.kube.nodes import WholeNode
 from slicewatch.kube.protocol import Kube
+from slicewatch.kube.times import timestamp
 from slicewatch.service import logs
 from slicewatch.wire.evidence import Holder
 
@@ -132,7 +132,7 @@ class Events:
             "source": {"component": COMPONENT, "host": self._node},
             "reportingComponent": COMPONENT,
             "reportingInstance": self._node,
-            "firstTimestamp": _text(series.first_wall),
+            "firstTimestamp": timestamp(series.first_wall),
             **_counts(series),
         }
 
@@ -152,7 +152,7 @@ def _counts(series: Series) -> dict[str, Any]:
         "type": str(series.severity),
         "message": series.message,
         "count": series.count,
-        "lastTimestamp": _text(series.last_wall),
+        "lastTimestamp": timestamp(series.last_wall),
     }
 
 
@@ -161,7 +161,3 @@ def _message(fault: Fault, node: str, *, raised: bool) -> str:
     if fault.gpu and fault.index is None:
         which = f"GPU {fault.gpu} of node {node}"
     return f"{which}: {fault.message}" + ("" if raised else " (over)")
-
-
-def _text(wall: float) -> str:
-    return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+from health.conditions import cut
 from slicewatch.kube.events import LONGEST_MESSAGE_BYTES, Involved
 
 # Between two writes about the same.
@@ -159,9 +160,5 @@ class Backlog:
 
 
 def bounded(message: str) -> str:
-    """Return a message that Kubernetes takes, cut at a whole character."""
-    encoded = message.encode()
-    if len(encoded) <= LONGEST_MESSAGE_BYTES:
-        return message
-    kept = encoded[: LONGEST_MESSAGE_BYTES - len(_CUT.encode())]
-    return kept.decode(errors="ignore") + _CUT
+    """Return a message that Kubernetes takes."""
+    return cut(message, LONGEST_MESSAGE_BYTES, mark=_CUT)

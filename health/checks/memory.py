@@ -7,14 +7,20 @@ former, and a board that was healed keeps the latter for ever.
 from typing import Final
 
 from health.case import Case
-from health.checks.model import Action, Check, CheckId, Healthy, Judgement, Unhealthy
+from health.checks.model import (
+    THREE_POLLS_SECONDS,
+    Action,
+    Check,
+    CheckId,
+    Healthy,
+    Judgement,
+    Unhealthy,
+)
 from health.checks.reading import careful, counted, flag, read
 from slicewatch.catalog.errors import ECC, REMAP_BANKS, REMAPPED_ROWS, RETIRED_PAGES, SRAM
 
 # A board can retire 64; NVIDIA takes it back from 60 on, under conditions that only it can check.
 MOST_RETIRED_PAGES: Final = 60
-# Of three polls a minute apart, the third.
-THREE_POLLS_SECONDS: Final = 120.0
 
 _UNCORRECTED: Final = "uncorrected"
 

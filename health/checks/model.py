@@ -4,10 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from types import MappingProxyType
-from typing import Any, NewType
+from typing import Any, Final, NewType
 
 from health.case import Case
 from slicewatch.catalog.model import Probe
+
+# Of three polls a minute apart, the third.
+THREE_POLLS_SECONDS: Final = 120.0
 
 CheckId = NewType("CheckId", str)
 """Name of a check, such as ``row_remap_failure``: a label, a runbook, a key of what is kept."""

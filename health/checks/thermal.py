@@ -9,7 +9,15 @@ from collections.abc import Callable
 from typing import Final
 
 from health.case import Case
-from health.checks.model import Action, Check, CheckId, Healthy, Judgement, Unhealthy
+from health.checks.model import (
+    THREE_POLLS_SECONDS,
+    Action,
+    Check,
+    CheckId,
+    Healthy,
+    Judgement,
+    Unhealthy,
+)
 from health.checks.reading import (
     NoEvidenceError,
     careful,
@@ -32,7 +40,6 @@ TEMPERATURES: Final = Limits(low=1, high=199)
 # Less of the time is a clock that is being set.
 HELD_DOWN_RATIO: Final = 0.1
 NANOSECONDS: Final = 1e9
-THREE_POLLS_SECONDS: Final = 120.0
 
 
 def _celsius(case: Case) -> int:

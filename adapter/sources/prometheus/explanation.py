@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from adapter.api.values import timestamp
 from adapter.cluster.pods import Pods
 from adapter.provider import ExternalQuestion, Question, Tree
 from adapter.sources.prometheus.offers import CustomOffer, ExternalOffer
 from adapter.sources.prometheus.readings import Reading
 from adapter.sources.prometheus.values import Serving, Value
+from slicewatch.kube.times import timestamp
 
 # A question about a thousand pods is explained by the first of those without a value.
 MOST_SHOWN: Final = 500

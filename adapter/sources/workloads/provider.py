@@ -13,7 +13,7 @@ from typing import Final
 from adapter.api.paths import ALL
 from adapter.api.resources import PODS
 from adapter.api.status import Reason, Refusal, not_available
-from adapter.api.values import Item, metric_list, timestamp
+from adapter.api.values import Item, metric_list
 from adapter.api.warning import listed, warning
 from adapter.cluster.pods import Pods
 from adapter.offering import not_found
@@ -24,6 +24,7 @@ from adapter.sources.workloads.outcome import Absence, Outcome
 from adapter.sources.workloads.scraping import Followed, Scrape, Scraper
 from adapter.sources.workloads.target import NoAddressError, NotOfferedError, TargetError
 from slicewatch.kube.objects import Pod
+from slicewatch.kube.times import timestamp
 from slicewatch.suggestion import did_you_mean
 
 # How long the first question about a pod waits for its page.
