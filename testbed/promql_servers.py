@@ -5,7 +5,6 @@ them: with real times, and with the marks of series that end.
 """
 
 import re
-import shutil
 import socket
 import subprocess
 import threading
@@ -19,6 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Final, Literal
 
+from testbed import debian
 from testbed.binaries import Unavailable, binary
 
 DEADLINE_SECONDS: Final = 40.0
@@ -141,9 +141,7 @@ def _command(name: Name, config: Path, data: Path, port: int) -> list[str]:
 
 
 def _debians() -> Path:
-    found = shutil.which("prometheus", path="/usr/bin")
-    if found is None:
-        raise Unavailable("Debian's package prometheus is not installed")
+    found = debian.program("prometheus", package="prometheus")
     done = subprocess.run([found, "--version"], capture_output=True, text=True, check=False)
     if not re.search(r"version 2\.", done.stdout + done.stderr):
         raise Unavailable(f"{found} is not of version 2")

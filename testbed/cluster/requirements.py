@@ -7,10 +7,11 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from testbed import debian
 from testbed.binaries import Unavailable
 from testbed.cluster import cgroups, waiting
 
-SEARCH_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+SEARCH_PATH: Final = debian.SEARCH_PATH
 _CNI_FOLDERS: Final = (Path("/usr/lib/cni"), Path("/opt/cni/bin"), Path("/usr/libexec/cni"))
 _PACKAGES: Final = {
     "containerd": "containerd",
@@ -23,7 +24,6 @@ _PACKAGES: Final = {
     "nsenter": "util-linux",
     "mount": "mount",
 }
-_INSTALL_TIMEOUT_SECONDS: Final = 600
 
 
 def check() -> None:
@@ -35,7 +35,7 @@ def check() -> None:
     if sys.platform != "linux" or os.geteuid() != 0:
         raise Unavailable("the test cluster needs root on Linux: namespaces, mounts, iptables")
     if packages := missing_packages():
-        _install(packages)
+        debian.install(packages)
     if packages := missing_packages():
         raise Unavailable(f"the test cluster needs {', '.join(packages)}")
     _check_namespaces()
@@ -70,25 +70,6 @@ def missing_packages() -> list[str]:
 def cni_folder() -> Path | None:
     """Return where the CNI plugins are installed."""
     return next((folder for folder in _CNI_FOLDERS if (folder / "bridge").exists()), None)
-
-
-def _install(packages: list[str]) -> None:
-    apt = shutil.which("apt-get", path=SEARCH_PATH)
-    if apt is None:
-        return
-    command = [apt, "-o", "DPkg::Lock::Timeout=120", "install", "-y", "--no-install-recommends"]
-    # RUNLEVEL=1: the packages' own services must not start next to ours.
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
-    for attempt in ([*command, *packages], [apt, "update"], [*command, *packages]):
-        done = subprocess.run(
-            attempt,
-            env=environment,
-            capture_output=True,
-            timeout=_INSTALL_TIMEOUT_SECONDS,
-            check=False,
-        )
-        if done.returncode == 0 and not missing_packages():
-            return
 
 
 def _check_namespaces() -> None:
