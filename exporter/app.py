@@ -24,6 +24,7 @@ from exporter.local_socket import listening
 from exporter.measure.attribution import Attribution
 from exporter.measure.board import Board
 from exporter.measure.event_counts import EventCounts
+from exporter.measure.prices import Prices
 from exporter.measure.substitute import Substitute
 from exporter.nvml.event_log import EventLog
 from exporter.nvml.listener import Listener
@@ -115,7 +116,7 @@ class Exporter:
         self.board = Board(
             run=uuid.uuid4().hex[:12], node=settings.node, labels=settings.labels,
             window_seconds=settings.window_seconds, tick_seconds=settings.tick_seconds,
-            stale_seconds=settings.stale_seconds, reject=reject,
+            stale_seconds=settings.stale_seconds, reject=reject, prices=Prices(settings.prices),
             substitute=None if self._dcgm is None else Substitute(self._dcgm),
         )  # fmt: skip
         self.release = Release(settings.release_seconds)
@@ -202,8 +203,12 @@ class Exporter:
         def label(settings: ExporterSettings) -> None:
             self.board.labels = settings.labels
 
+        def price(settings: ExporterSettings) -> None:
+            self.board.prices = Prices(settings.prices)
+
         return {
             "metrics": show,
+            "prices": price,
             "labels": label,
             "log_level": lambda settings: logs.configure(settings.log_level),
             # Whoever needs it asks for the settings of the moment.

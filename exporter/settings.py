@@ -2,19 +2,25 @@
 
 import re
 import socket
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from exporter.dcgm.polling import page_url
 from exporter.families import check_names
+from exporter.measure import prices
 from exporter.page import as_series_label
 from exporter.release import LONGEST_SECONDS, USUAL_SECONDS, check_seconds
 from exporter.tenants.kubelet import MAX_SOCKET_PATH_BYTES
 from slicewatch.catalog.dcgm import HostLabel
 from slicewatch.catalog.model import Label
+from slicewatch.hardware.prices import DOLLARS_PER_HOUR
 from slicewatch.service.logs import LEVELS
 from slicewatch.service.server import Address
 from slicewatch.service.settings import SettingsError, duration, setting
+
+T = TypeVar("T")
 
 SHORTEST_TICK_SECONDS = 0.05
 # To an adapter, a stream that is silent for longer than some ticks is dead.
@@ -53,6 +59,13 @@ def _group(value: object) -> int:
     if not (number.isascii() and number.isdigit() and int(number) < NO_GROUP):
         raise ValueError(f"{number!r} is not the number of a group")
     return int(number)
+
+
+def _faults(name: str, check: Callable[[T], object], value: T) -> Iterator[str]:
+    try:
+        check(value)
+    except ValueError as error:
+        yield f"{name}: {error}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,6 +220,12 @@ class ExporterSettings:
     simulate_node: str = setting(
         "", help="Which node of the scenario this is; the first one by default."
     )
+    prices: dict[str, float] = setting(
+        dict(DOLLARS_PER_HOUR),
+        help="What an hour of a whole GPU costs, by the names of models as NVML has them, * for"
+        " anything; the first that fits counts. What is given replaces all of the default; {} for"
+        " no prices. A change takes effect without a restart.",
+    )
     log_level: str = setting("info", help=f"Least severe level to log: {', '.join(LEVELS)}.")
 
     def __post_init__(self) -> None:
@@ -221,11 +240,8 @@ class ExporterSettings:
             raise SettingsError(faults)
 
     def _name_faults(self) -> list[str]:
-        faults = []
-        try:
-            check_names(self.metrics)
-        except ValueError as error:
-            faults.append(f"metrics: {error}")
+        faults = [*_faults("metrics", check_names, self.metrics)]
+        faults += _faults("prices", prices.check, self.prices)
         ours = set(map(str, Label))
         for name in self.labels:
             if not LABEL_NAME.fullmatch(name) or name.startswith("__"):

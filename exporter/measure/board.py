@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import msgspec
@@ -10,6 +10,7 @@ import msgspec
 from exporter.measure.attribution import Uses
 from exporter.measure.columns import NOTHING, Columns, by_metric
 from exporter.measure.inventory import GpuState, Inventory
+from exporter.measure.prices import Prices
 from exporter.measure.row import METRICS, Filling, Row, fillings
 from exporter.measure.substitute import UTILIZATION, Substitute
 from exporter.measure.windows import Grid
@@ -39,6 +40,7 @@ class Board:
     Args:
         run: names this life of the process on the wire.
         stale_seconds: a GPU that was not read for longer counts as not answering.
+        prices: what devices cost.
         substitute: knows the utilization of MIG instances where NVML does not.
         reject: called with the name of a metric whose value could not be true.
     """
@@ -51,6 +53,7 @@ class Board:
     stale_seconds: float
     reject: Callable[[str], None]
     driver: str = ""
+    prices: Prices = field(default_factory=lambda: Prices({}))
     substitute: Substitute | None = None
 
     def __post_init__(self) -> None:
@@ -151,6 +154,7 @@ class Board:
         self._sequence += 1
         means = self._means(up)
         values = {**self._columns.of(rows, up, means), **uses.of_devices, **events}
+        values |= self.prices.columns(self.devices)
         if self.substitute is not None and known is not None:
             known = [value if is_up else None for value, is_up in zip(known, up, strict=True)]
             for columns in (values, means):

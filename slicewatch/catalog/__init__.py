@@ -11,6 +11,7 @@ from typing import Final
 from slicewatch.catalog import (
     clocks,
     cluster,
+    cost,
     devices,
     errors,
     events,
@@ -51,6 +52,7 @@ DOMAINS: Final[tuple[tuple[str, ModuleType], ...]] = (
     ("Devices", devices),
     ("Tenants", tenants),
     ("Sharing and contention", sharing),
+    ("Cost", cost),
     ("Cluster", cluster),
     ("Slicewatch itself", own),
     ("Health of GPUs and nodes", health),

@@ -45,6 +45,7 @@ class Unit(StrEnum):
     HERTZ = "hertz"
     SECONDS = "seconds"
     BYTES_PER_SECOND = "bytes_per_second"
+    DOLLARS_PER_HOUR = "dollars_per_hour"
 
 
 class Stability(StrEnum):

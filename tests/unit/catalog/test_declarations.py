@@ -43,6 +43,7 @@ SUFFIXES = {
     "_mhz",
     "_bytes_per_second",
     "_hertz",
+    "_dollars_per_hour",
 }
 
 

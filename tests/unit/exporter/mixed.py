@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from exporter.measure.attribution import Attribution
 from exporter.measure.board import Board
 from exporter.measure.event_counts import EventCounts
+from exporter.measure.prices import Prices
 from exporter.nvml.event_log import EventLog
 from exporter.nvml.plan import Plan
 from exporter.nvml.simulated import SimulatedNvml
@@ -25,6 +26,7 @@ from exporter.ticker import Ticker
 from simulator.fleet import Fleet
 from simulator.stage import MigDevice
 from slicewatch.catalog import CATALOG, own
+from slicewatch.hardware.prices import DOLLARS_PER_HOUR
 from slicewatch.service.exposition import Format
 from slicewatch.service.own_metrics import OwnMetrics
 
@@ -163,7 +165,7 @@ async def _scrape(at):
     publication = Publication(CATALOG.metrics, own_metrics.render, clock=now)
     board = Board(
         run="r", node=node.name, labels={}, window_seconds=WINDOW, tick_seconds=1,
-        stale_seconds=5, reject=rejected.append,
+        stale_seconds=5, reject=rejected.append, prices=Prices(DOLLARS_PER_HOUR),
     )  # fmt: skip
     supervisor = Supervisor(
         SimulatedNvml(node),

@@ -14,12 +14,20 @@ from slicewatch.catalog.model import Derived, Probe, Scope
 from slicewatch.wire.snapshot import decode
 from testbed import binaries
 from testbed.require import skip_or_fail
-from tests.unit.exporter.expected import activity, condition, links, sensors, sharing, virtual
+from tests.unit.exporter.expected import (
+    activity,
+    condition,
+    cost,
+    links,
+    sensors,
+    sharing,
+    virtual,
+)
 from tests.unit.exporter.mixed import BEGAN, scrape
 
 EXPECTED = {
-    **activity.FAMILIES, **condition.FAMILIES, **links.FAMILIES, **sensors.FAMILIES,
-    **sharing.FAMILIES, **virtual.FAMILIES,
+    **activity.FAMILIES, **condition.FAMILIES, **cost.FAMILIES, **links.FAMILIES,
+    **sensors.FAMILIES, **sharing.FAMILIES, **virtual.FAMILIES,
 }  # fmt: skip
 # Explained by the absence of the others, below.
 SUPPORT = "gpu_metric_supported"
