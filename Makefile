@@ -30,9 +30,10 @@ check: .venv/dev.stamp ## style, types, layers, generated files, present sizes
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m cli.generate --check
+	$(BIN)/python -m alerts.checking
 	@$(MAKE) --no-print-directory size
 
-generate: .venv/dev.stamp ## everything that is derived from the catalog and the settings
+generate: .venv/dev.stamp ## everything that is derived from catalog, settings, alerts, dashboards
 	$(BIN)/python -m cli.generate --write
 
 lock: .venv/dev.stamp ## new lock files from pyproject.toml

@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from alerts.files import prometheus_rule, rule_file
+from alerts.index import GROUPS
+from cli.generate.alerts_page import alerts_page
 from cli.generate.contract import contract_of
 from cli.generate.health_page import health_page
 from cli.generate.metrics_page import metrics_page
@@ -20,6 +23,9 @@ CONTRACT: Final = "tests/golden/catalog.json"
 def generated() -> dict[str, str]:
     """Return every generated file: path below the checkout, and its text."""
     return {
+        **{f"alerts/rules/{group.name}.yaml": rule_file(group) for group in GROUPS},
+        "alerts/prometheusrule.yaml": prometheus_rule(GROUPS),
+        "docs/reference/alerts.md": alerts_page(),
         "docs/reference/health-checks.md": health_page(),
         "docs/reference/metrics.md": metrics_page(),
         "docs/reference/settings.md": settings_page(),

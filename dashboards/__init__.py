@@ -1,0 +1,1 @@
+"""Grafana dashboards, a Python file each; the JSON under ``json/`` is generated."""
