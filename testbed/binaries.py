@@ -128,6 +128,7 @@ PROGRAMS: Final[dict[str, Program]] = {
         package="github.com/VictoriaMetrics/VictoriaMetrics/app/victoria-metrics",
     ),
     "pause": Program(module="pause", requires=None, package="."),
+    "grafana-schema": Program(module="grafana", requires=None, package="."),
 }
 
 

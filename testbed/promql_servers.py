@@ -97,8 +97,10 @@ def running(name: Name, target: str, folder: Path) -> Iterator[PromqlServer]:
 
 
 @contextmanager
-def configured(name: Name, configuration: str, folder: Path) -> Iterator[PromqlServer]:
-    """Run a server with a configuration of scrapes.
+def configured(
+    name: Name, configuration: str, folder: Path, *flags: str
+) -> Iterator[PromqlServer]:
+    """Run a server with a configuration of scrapes, and more flags of its own.
 
     Raises:
         Unavailable: it is not installed and cannot be built.
@@ -107,7 +109,8 @@ def configured(name: Name, configuration: str, folder: Path) -> Iterator[PromqlS
     config.write_text(configuration)
     port = _free_port()
     with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(_command(name, config, folder / "data", port), stderr=log)
+        command = [*_command(name, config, folder / "data", port), *flags]
+        process = subprocess.Popen(command, stderr=log)
         try:
             url = f"http://127.0.0.1:{port}/prefix"
             alive = f"{url}/api/v1/query?query=1"

@@ -11,9 +11,12 @@ from alerts.files import prometheus_rule, rule_file
 from alerts.index import GROUPS
 from cli.generate.alerts_page import alerts_page
 from cli.generate.contract import contract_of
+from cli.generate.dashboards_page import dashboards_page
 from cli.generate.health_page import health_page
 from cli.generate.metrics_page import metrics_page
 from cli.generate.settings_page import settings_page
+from dashboards.drawing import text_of
+from dashboards.index import DASHBOARDS
 from slicewatch.catalog import CATALOG
 
 CHECKOUT: Final = Path(__file__).parents[2]
@@ -25,7 +28,9 @@ def generated() -> dict[str, str]:
     return {
         **{f"alerts/rules/{group.name}.yaml": rule_file(group) for group in GROUPS},
         "alerts/prometheusrule.yaml": prometheus_rule(GROUPS),
+        **{f"dashboards/json/{board.name}.json": text_of(board) for board in DASHBOARDS},
         "docs/reference/alerts.md": alerts_page(),
+        "docs/reference/dashboards.md": dashboards_page(),
         "docs/reference/health-checks.md": health_page(),
         "docs/reference/metrics.md": metrics_page(),
         "docs/reference/settings.md": settings_page(),
