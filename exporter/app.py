@@ -34,6 +34,7 @@ from exporter.nvml.supervisor import Supervisor
 from exporter.publication import Publication
 from exporter.release import Release
 from exporter.settings import ExporterSettings
+from exporter.status.page import StatusPage
 from exporter.tenants.owners import Processes
 from exporter.tenants.polling import follow
 from exporter.tenants.protocol import PodResources
@@ -87,7 +88,7 @@ async def exporting(
         await exporter.listen_locally(stack)
         app = Endpoints(
             exporter.publication, settings.node, {"snapshots": exporter.recent(live)},
-            gate=live.gate, snapshot_access=live.snapshot_access,
+            gate=live.gate, snapshot_access=live.snapshot_access, status=exporter.status,
         ).application()  # fmt: skip
         address = await stack.enter_async_context(serving(app, settings.listen, live.gate.tls))
         log.info("serving", address=str(address), node=settings.node)
@@ -108,6 +109,7 @@ class Exporter:
         aliases = HostLabel(settings.dcgm_host_label) if settings.dcgm_names else None
         self.publication = Publication(_shown(settings), metrics.render, aliases=aliases)
         metrics.gauge(own.SNAPSHOT_AGE).set_function(self.publication.age_seconds)
+        self.status = StatusPage(self.publication) if settings.status_page else None
         self._dcgm = (
             DcgmSource(interval_seconds=settings.dcgm_interval_seconds, reject=reject)
             if settings.dcgm_url
@@ -155,6 +157,8 @@ class Exporter:
         yield "ticker", self.ticker.run()
         if kubelet is not None:
             yield "tenants", follow(kubelet, self.tenants)
+        if self.status is not None:
+            yield "status", self.status.run()
         if self._dcgm is not None:
             yield "dcgm", dcgm.follow(self._dcgm, self._settings.dcgm_url)
         if self._kernel_log is not None:

@@ -7,6 +7,7 @@ from aiohttp import web
 
 from exporter.access import SNAPSHOT_PATH, SnapshotAccess
 from exporter.publication import Families, Publication
+from exporter.status.page import StatusPage, add_off
 from slicewatch import version
 from slicewatch.service.exposition import negotiate
 from slicewatch.service.server import Check, add_health
@@ -35,6 +36,7 @@ class Endpoints:
     Args:
         gate: what every request has to pass; by default everything passes.
         snapshot_access: who may read ``/snapshot``; by default everybody.
+        status: the page at ``/``; None for a plain list of links.
     """
 
     def __init__(
@@ -45,12 +47,14 @@ class Endpoints:
         *,
         gate: Gate | None = None,
         snapshot_access: SnapshotAccess | None = None,
+        status: StatusPage | None = None,
     ) -> None:
         self._publication = publication
         self._node = node
         self._ready = ready
         self._gate = gate or Gate()
         self._snapshot_access = snapshot_access or SnapshotAccess()
+        self._status = status
         self._scrapes = 0
         self._streams: set[asyncio.Task[object]] = set()
 
@@ -58,7 +62,11 @@ class Endpoints:
         """Return the application with all routes."""
         app = web.Application()
         self._gate.guard(app)
-        app.router.add_get("/", self.landing)
+        if self._status is None:
+            app.router.add_get("/", self.landing)
+            add_off(app)
+        else:
+            self._status.add(app)
         app.router.add_get("/metrics", self.metrics)
         app.router.add_get(SNAPSHOT_PATH, self.snapshot)
         add_health(app, self._ready)

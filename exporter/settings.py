@@ -220,6 +220,11 @@ class ExporterSettings:
     simulate_node: str = setting(
         "", help="Which node of the scenario this is; the first one by default."
     )
+    status_page: bool = setting(
+        True,
+        help="Serve the status page at / and /status. It shows no more than /metrics does, to the"
+        " same readers.",
+    )
     prices: dict[str, float] = setting(
         dict(DOLLARS_PER_HOUR),
         help="What an hour of a whole GPU costs, by the names of models as NVML has them, * for"

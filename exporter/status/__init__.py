@@ -1,0 +1,1 @@
+"""The status page: what the exporter knows, for people with a browser."""
