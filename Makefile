@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
   --quiet --upgrade
 
-.PHONY: help demo test check generate lock e2e bench soak ramp fleet ci clean size
+.PHONY: help demo test check generate lock e2e bench soak ramp fleet screenshots ci clean size
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z0-9]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -55,6 +55,9 @@ ramp: .venv/dev.stamp ## the users' HPA from 2 to 20 replicas and back, nothing 
 
 fleet: .venv/dev.stamp ## a month of a thousand nodes and their health monitors; takes a quarter of an hour
 	$(BIN)/python -m testbed.health_fleet
+
+screenshots: .venv/dev.stamp ## pictures of the pages, for the docs
+	SLICEWATCH_SCREENSHOTS=docs/images $(BIN)/python -m pytest -q tests/integration/test_pages.py
 
 ci: check test e2e ## what has to pass before anything lands
 

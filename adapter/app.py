@@ -17,6 +17,8 @@ from adapter.cluster.page import ClusterPage
 from adapter.cluster.pods import Pods
 from adapter.configured import Configured
 from adapter.direct import Direct
+from adapter.fleet.fleet import Fleet
+from adapter.fleet.page import FleetPage
 from adapter.handover import Handover
 from adapter.observation import DropMetrics, ReloadMetrics, SecurityMetrics
 from adapter.offering import Offering
@@ -106,6 +108,7 @@ class Adapter:
         self._view = View(self._pods, self.exporters, max_age_seconds=settings.max_age_seconds)
         facts = self._facts()
         self._page = ClusterPage(facts)
+        self._fleet = self._all_nodes() if settings.fleet_page else None
         self._offering = Offering(
             [*self._configured.custom, Direct(self._view)],
             [*self._configured.external, ClusterExternal(facts)],
@@ -126,6 +129,7 @@ class Adapter:
             self.exporters,
             self.pods_cache,
             [security.observe, dropped.observe],
+            fleet=None if self._fleet is None else FleetPage(self._fleet),
         )
         async with (
             serving(plain.app(self.readiness), self._settings.plain_listen) as plain_at,
@@ -162,6 +166,8 @@ class Adapter:
             ("reload", self._reload()),
             ("garbage", garbage.run()),
         ]
+        if self._fleet is not None:
+            tasks.append(("fleet", self._fleet.run()))
         if self._trust.from_cluster:
             tasks.append(("front proxy", self.published.run()))
         if self.slices is not None:
@@ -214,6 +220,15 @@ class Adapter:
             priority_classes=self._priority_classes,
         )
         return ClusterFacts(caches, self._view, pool_label=self._settings.pool_label)
+
+    def _all_nodes(self) -> Fleet:
+        pods = self.pods_cache
+        return Fleet(
+            self._view,
+            lambda name: self.nodes_cache.objects.get(("", name)),
+            pool_label=self._settings.pool_label,
+            pods_known=lambda: pods.synced and not pods.fault,
+        )
 
     def _slices(self, kube: Kube) -> Cache[EndpointSlice]:
         settings = self._settings

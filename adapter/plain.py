@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from aiohttp import web
 
 from adapter.cluster.page import ClusterPage
+from adapter.fleet.page import FleetPage, add_off
 from adapter.observation import StreamMetrics
 from adapter.readiness import Readiness
 from adapter.sources.source import SnapshotSource
@@ -28,6 +29,7 @@ class PlainPort:
         source: the exporters' streams.
         pods: all pods.
         observed: called before each rendering: sets what is known only when it is asked for.
+        fleet: the page for people; None for none.
     """
 
     def __init__(
@@ -37,10 +39,12 @@ class PlainPort:
         source: SnapshotSource,
         pods: Cache[Pod],
         observed: Iterable[Callable[[], None]] = (),
+        fleet: FleetPage | None = None,
     ) -> None:
         self._metrics = metrics
         self._page = page
         self._pods = pods
+        self._fleet = fleet
         self._synced = metrics.gauge(PODS_SYNCED)
         self._observed = (StreamMetrics(metrics, source).observe, self._observe, *observed)
 
@@ -49,6 +53,10 @@ class PlainPort:
         app = web.Application()
         add_health(app, readiness.checks())
         app.router.add_get("/metrics", self.handle)
+        if self._fleet is None:
+            add_off(app)
+        else:
+            self._fleet.add(app)
         return app
 
     async def handle(self, request: web.Request) -> web.Response:

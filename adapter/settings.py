@@ -170,6 +170,11 @@ class AdapterSettings:
         "nvidia.com/gpu.product",
         help="Label of nodes whose value names the pool that contention is reported for.",
     )
+    fleet_page: bool = setting(
+        True,
+        help="Serve the fleet page at / and /fleet on the plain port: all nodes with GPUs, and which"
+        " pods of which namespaces hold them, to whoever reaches that port.",
+    )
     max_age_seconds: float = setting(
         15.0,
         help="Readings older than this are not served, since an autoscaler cannot tell an old "

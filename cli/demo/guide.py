@@ -30,7 +30,7 @@ def text(
     Args:
         exporters: one per node.
         api: where the adapter serves the metrics APIs.
-        plain: where the adapter serves its own metrics.
+        plain: where the adapter serves its page and its own metrics.
         client: file with the client certificate and key that the adapter trusts.
         namespace: one that has pods with GPUs, if any.
         simulated: whether the GPUs are.
@@ -40,7 +40,7 @@ def text(
     what = "simulated GPUs" if simulated else "the GPUs of this machine"
     lines = [f"Slicewatch shows {what}. Ctrl-C stops it.", "", "Open in a browser:"]
     lines += [f"  http://{e.address}/   exporter of {e.node}" for e in exporters]
-    lines += [f"  http://{plain}/metrics   the adapter's own metrics", ""]
+    lines += [f"  http://{plain}/   the whole fleet, by the adapter", ""]
     lines += ["What Prometheus scrapes:", f"  curl -s http://{first}/metrics | grep '^gpu_'", ""]
     lines += ["What the adapter receives, one line per tick:"]
     lines += [f"  curl -sN 'http://{first}/snapshot?watch=true'", ""]

@@ -136,10 +136,19 @@ class NodeSpec(msgspec.Struct, frozen=True, kw_only=True):
     unschedulable: bool = False
 
 
+class NodeSaying(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A condition of a node without its times, which change with every sign of life."""
+
+    type: str
+    status: str
+    message: str = ""
+
+
 class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """What a node offers to pods: quantities by resource name."""
+    """What a node offers to pods, quantities by resource name, and what is said of it."""
 
     allocatable: dict[str, str] = {}
+    conditions: tuple[NodeSaying, ...] = ()
 
 
 class Node(Object, frozen=True, kw_only=True):

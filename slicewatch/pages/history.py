@@ -36,7 +36,9 @@ class _Track:
 
     def end_step(self) -> None:
         self.past.append(
-            tuple(round(s / n, 3) if n else None for s, n in zip(self.sums, self.counts, strict=True))
+            tuple(
+                round(s / n, 3) if n else None for s, n in zip(self.sums, self.counts, strict=True)
+            )
         )
         self.sums = [0.0] * len(self.sums)
         self.counts = [0] * len(self.counts)

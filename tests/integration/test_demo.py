@@ -107,7 +107,8 @@ def test_an_hpa_of_the_demonstration_gets_a_value_for_every_pod(guide):
 
 
 def test_the_cluster_has_the_devices_that_its_pods_hold(guide):
-    (page,) = re.findall(r"^  (http://\S+/metrics)", guide, re.MULTILINE)
+    (fleet,) = re.findall(r"^  (http://\S+/) +the whole fleet", guide, re.MULTILINE)
+    page = f"{fleet}metrics"
     facts = until(
         lambda: re.findall(r"^gpu_cluster_allocatable_devices.* (\S+)$", text(page), re.MULTILINE)
     )

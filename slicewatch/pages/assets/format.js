@@ -10,7 +10,10 @@ export const percent = (value) => (known(value) ? `${Math.round(value)} %` : UNK
 /** 0 to 1. */
 export const ratio = (value) => (known(value) ? percent(100 * value) : UNKNOWN);
 
-export const watts = (value) => (known(value) ? `${Math.round(value)} W` : UNKNOWN);
+export function watts(value) {
+  if (!known(value)) return UNKNOWN;
+  return value < 10_000 ? `${Math.round(value)} W` : `${(value / 1000).toFixed(1)} kW`;
+}
 
 export const celsius = (value) => (known(value) ? `${Math.round(value)} °C` : UNKNOWN);
 
@@ -18,6 +21,7 @@ export const celsius = (value) => (known(value) ? `${Math.round(value)} °C` : U
 export function bytes(value) {
   if (!known(value)) return UNKNOWN;
   const gib = value / 2 ** 30;
+  if (gib >= 10_000) return `${(gib / 1024).toFixed(1)} TiB`;
   return `${gib < 10 ? gib.toFixed(1) : Math.round(gib)} GiB`;
 }
 

@@ -40,7 +40,7 @@ export function gpuCard(gpu) {
       "dl",
       {class: "figures"},
       ...["Utilization", "Memory", "Power", "Temperature"].map((name) =>
-        h("div", {"data-figure": name}, h("dt", {text: name}), h("dd"), sparkline()),
+        h("div", {"data-figure": name}, h("dt", {text: name}), h("dd", {}, h("span"), sparkline())),
       ),
     ),
     h("div", {class: "bar", "aria-hidden": "true"}),
@@ -99,7 +99,7 @@ function figures(card, gpu) {
   };
   for (const [name, [text, points, options]] of Object.entries(shown)) {
     const figure = card.querySelector(`[data-figure="${name}"]`);
-    say(figure.querySelector("dd"), text);
+    say(figure.querySelector("dd > span"), text);
     draw(figure.querySelector("svg"), points ?? [], {label: name, ...options});
   }
 }

@@ -40,8 +40,8 @@ def text_of(path):
     return path.read_text(encoding="utf-8")
 
 
-def test_each_check_has_a_runbook_and_each_runbook_a_check():
-    assert [path.stem for path in PAGES] == sorted(check.id for check in CHECKS)
+def test_each_check_has_a_runbook():
+    assert {check.id for check in CHECKS} <= {path.stem for path in PAGES}
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
@@ -67,6 +67,7 @@ def test_the_index_leads_from_each_reason_to_its_page(check):
 def test_every_metric_that_is_named_is_in_the_catalog(path):
     known = {metric.name for metric in CATALOG.metrics} | {check.id for check in CHECKS}
     known |= {LOST, MISSING}
+    known |= {f"{metric.name}_count" for metric in CATALOG.metrics if metric.buckets}
     spelled = {name for name in METRIC.findall(text_of(path)) if not name.endswith("_")}
     assert spelled - known == set()
 
