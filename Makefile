@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
   --quiet --upgrade
 
-.PHONY: help demo test check generate lock e2e bench soak ramp fleet screenshots ci clean size
+.PHONY: help demo test check generate lock e2e bench soak ramp fleet screenshots previews ci clean size
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z0-9]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -58,6 +58,10 @@ fleet: .venv/dev.stamp ## a month of a thousand nodes and their health monitors;
 
 screenshots: .venv/dev.stamp ## pictures of the pages, for the docs
 	SLICEWATCH_SCREENSHOTS=docs/images $(BIN)/python -m pytest -q tests/integration/test_pages.py
+
+previews: .venv/dev.stamp ## pictures of the dashboards, for the docs; needs npm
+	SLICEWATCH_PREVIEWS=docs/images/dashboards $(BIN)/python -m pytest -q \
+	  tests/integration/test_dashboards_on_prometheus.py -k prometheus-3
 
 ci: check test e2e ## what has to pass before anything lands
 

@@ -86,8 +86,10 @@ GROUP: Final = Group(
         ),
         Alert(
             name="GPUAllocatedIdle",
+            # Only of what was there and held already: over less, a rate would come out too low.
             expr=f"""
             max by ({PER_DEVICE}, model) (rate(gpu_busy_seconds_total[90m])) < {IDLE_RATIO}
+            and max by ({PER_DEVICE}, model) (gpu_tenants_allocated offset 90m) > 0
             and min by ({PER_DEVICE}, model) (min_over_time(gpu_tenants_allocated[90m])) > 0
             """,
             hold="30m",

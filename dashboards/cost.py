@@ -52,14 +52,10 @@ DASHBOARD: Final = Dashboard(
             panels=(
                 Panel(
                     title="Used, wasted, free",
-                    reading="They add up to the price of all GPUs with a price, as far as"
-                    " utilization is known.",
+                    reading="Where utilization is known, they add up to the price of all GPUs that"
+                    " have one.",
                     queries=(
-                        Query(
-                            expr=f"sum(node:{_COST}:held{{{OF_GPU}}})"
-                            f" - sum(node:{_COST}:wasted{{{OF_GPU}}})",
-                            legend="used",
-                        ),
+                        Query(expr=f"sum(node:{_COST}:used{{{OF_GPU}}})", legend="used"),
                         Query(expr=f"sum(node:{_COST}:wasted{{{OF_GPU}}})", legend="wasted"),
                         Query(expr=f"sum(node:{_COST}:free{{{OF_GPU}}})", legend="free"),
                     ),
@@ -113,7 +109,7 @@ DASHBOARD: Final = Dashboard(
                     queries=(
                         Query(
                             expr="max by (node, gpu, uuid, profile, model)"
-                            f" (rate(gpu_busy_seconds_total{{{OF_GPU}}}[1h])) < {IDLE_RATIO}"
+                            f" (avg_over_time(gpu_utilization{{{OF_GPU}}}[1h])) / 100 < {IDLE_RATIO}"
                             " and max by (node, gpu, uuid, profile, model)"
                             f" (gpu_tenants_allocated{{{OF_GPU}}}) > 0",
                             legend="Busy share",

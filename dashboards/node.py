@@ -4,7 +4,7 @@ from typing import Final
 
 from dashboards import units
 from dashboards.model import Dashboard, Form, Limit, Link, Panel, Query, Row
-from dashboards.variables import CLUSTER, MODEL, NODE, OF_GPU, OF_NODE
+from dashboards.variables import CLUSTER, MODEL, OF_GPU, OF_NODE, ONE_NODE
 
 _GPU: Final = "GPU {{gpu}}"
 _DEVICE: Final = "GPU {{gpu}} {{profile}} {{gpu_instance}}"
@@ -14,7 +14,7 @@ DASHBOARD: Final = Dashboard(
     title="Slicewatch / Node",
     intent="What the GPUs of a node do, who has them, and whether one of them falls behind.",
     needs=("exporter", "health"),
-    variables=(CLUSTER, NODE, MODEL),
+    variables=(CLUSTER, ONE_NODE, MODEL),
     rows=(
         Row(
             title="GPUs",
@@ -86,11 +86,12 @@ DASHBOARD: Final = Dashboard(
             panels=(
                 Panel(
                     title="Containers",
-                    reading="What the kubelet has given them (source kubelet), or where their"
-                    " processes were seen without that (source process). Click a uuid for its GPU.",
+                    reading="What the kubelet has given them, or where their processes were seen"
+                    " without that. A row without a pod is what runs outside of pods. Click a uuid"
+                    " for its GPU.",
                     queries=(
                         Query(
-                            expr="sum by (gpu, uuid, profile, namespace, pod, container, source)"
+                            expr="sum by (gpu, uuid, profile, namespace, pod, container)"
                             f" (gpu_tenant_info{{{OF_GPU}}})",
                             legend="Replicas",
                         ),

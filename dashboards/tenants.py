@@ -8,6 +8,8 @@ from dashboards.model import Dashboard, Form, Limit, Link, Panel, Query, Row
 from dashboards.variables import CLUSTER, MODEL, NAMESPACE, NODE, OF_GPU, OF_TENANT
 
 _DEVICE: Final = "{{node}} GPU {{gpu}} {{profile}}"
+# Processes of the host belong to no namespace.
+_NAMED: Final = '"namespace", "outside of pods", "namespace", ""'
 _BY_DEVICE: Final = "node, gpu, uuid, profile"
 
 DASHBOARD: Final = Dashboard(
@@ -27,8 +29,9 @@ DASHBOARD: Final = Dashboard(
                     " driver's samples of processes; absent under MPS and MIG.",
                     queries=(
                         Query(
-                            expr="sum by (namespace) (rate(gpu_tenant_busy_seconds_total"
-                            f"{{{OF_TENANT}}}[$__rate_interval]))",
+                            expr="label_replace(sum by (namespace)"
+                            " (rate(gpu_tenant_busy_seconds_total"
+                            f"{{{OF_TENANT}}}[$__rate_interval])), {_NAMED})",
                             legend="{{namespace}}",
                         ),
                     ),
@@ -39,8 +42,8 @@ DASHBOARD: Final = Dashboard(
                     reading="Device memory that processes of the namespace's containers hold.",
                     queries=(
                         Query(
-                            expr="sum by (namespace)"
-                            f" (gpu_tenant_memory_used_bytes{{{OF_TENANT}}})",
+                            expr="label_replace(sum by (namespace)"
+                            f" (gpu_tenant_memory_used_bytes{{{OF_TENANT}}}), {_NAMED})",
                             legend="{{namespace}}",
                         ),
                     ),

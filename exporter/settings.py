@@ -227,9 +227,9 @@ class ExporterSettings:
     )
     prices: dict[str, float] = setting(
         dict(DOLLARS_PER_HOUR),
-        help="What an hour of a whole GPU costs, by the names of models as NVML has them, * for"
-        " anything; the first that fits counts. What is given replaces all of the default; {} for"
-        " no prices. A change takes effect without a restart.",
+        help="What an hour of a whole GPU costs, by the names of models as NVML or this project has"
+        " them, * for anything; the first that fits counts. What is given replaces all of the"
+        " default; {} for no prices. A change takes effect without a restart.",
     )
     log_level: str = setting("info", help=f"Least severe level to log: {', '.join(LEVELS)}.")
 

@@ -7,15 +7,18 @@ them than of memory. What no instance has is nobody's, and still paid for.
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
+from typing import Final
 
 from slicewatch.catalog.cost import DOLLARS_PER_HOUR, PRICE
-from slicewatch.hardware import BY_NVML_NAME
+from slicewatch.hardware import BY_NVML_NAME, MODELS, memory_slices
 from slicewatch.wire.layout import Device
 from slicewatch.wire.snapshot import Column
 
+_OUR_NAMES: Final = frozenset(name.casefold() for name in MODELS)
+
 
 class Prices:
-    """Prices by patterns of model names, the first that fits counts.
+    """Prices by patterns of model names, NVML's or ours; the first that fits counts.
 
     Args:
         dollars_per_hour: of a whole GPU.
@@ -45,24 +48,31 @@ def check(dollars_per_hour: Mapping[str, float]) -> None:
     """Check prices.
 
     Raises:
-        ValueError: one is no price per hour; says which.
+        ValueError: one is no price per hour, or of no model; says which.
     """
     for name, price in dollars_per_hour.items():
+        # NVML's names have several words. Of those that people say, many would fit nothing.
+        if not name or (name.isalnum() and name.casefold() not in _OUR_NAMES):
+            raise ValueError(
+                f"{name!r} is the name of no model; write '*{name}*' for all that have it in theirs"
+            )
         if not DOLLARS_PER_HOUR.hold(price):
             high = DOLLARS_PER_HOUR.high
             raise ValueError(f"{name!r}: {price:g} is no price of an hour, from 0 to {high:g}")
 
 
 def _fits(device: Device, pattern: str) -> bool:
-    return fnmatchcase(device.model.casefold(), pattern.casefold())
+    known = BY_NVML_NAME.get(device.model)
+    names = (device.model,) if known is None else (device.model, known.name)
+    return any(fnmatchcase(name.casefold(), pattern.casefold()) for name in names)
 
 
 def _part(device: Device, devices: Sequence[Device]) -> float | None:
     """Return the part of its GPU that a MIG device is; None where that is not known."""
-    model = BY_NVML_NAME.get(device.model)
-    if model is None or not model.memory_slices or device.placement_size is None:
+    slices = memory_slices(device.model)
+    if slices is None or device.placement_size is None:
         return None
-    instance = device.placement_size / model.memory_slices
+    instance = device.placement_size / slices
     inside = [
         one for one in devices
         if (one.parent, one.gpu_instance) == (device.parent, device.gpu_instance)

@@ -3,7 +3,7 @@
 What varies between two boards of one model, or with the driver, does not belong here.
 """
 
-from slicewatch.hardware.gpus import BY_NVML_NAME, MODELS, model_named
+from slicewatch.hardware.gpus import BY_NVML_NAME, MODELS, memory_slices, model_named
 from slicewatch.hardware.layout import PlacedInstance, gpu_instance_id, placements_for, room_for
 from slicewatch.hardware.limits import BoardLimits
 from slicewatch.hardware.model import (
@@ -25,6 +25,7 @@ __all__ = [
     "PlacedInstance",
     "Placement",
     "gpu_instance_id",
+    "memory_slices",
     "model_named",
     "placements_for",
     "room_for",

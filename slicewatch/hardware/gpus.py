@@ -107,6 +107,20 @@ BY_NVML_NAME: Final[Mapping[str, GpuModel]] = MappingProxyType(
     {model.nvml_name: model for model in ALL}
 )
 
+_MEMORY_SLICES: Final[Mapping[str, int]] = MappingProxyType(
+    {model.name.partition("-")[0]: model.memory_slices for model in ALL if model.memory_slices}
+)
+
+
+def memory_slices(nvml_name: str) -> int | None:
+    """Return how many memory slices MIG cuts a GPU into; None if that is not known.
+
+    That depends on the chip alone: an ``NVIDIA A100 80GB PCIe`` has as many as the A100 that is
+    listed here, whatever its memory and form factor.
+    """
+    words = nvml_name.replace("-", " ").split()
+    return next((_MEMORY_SLICES[word] for word in words if word in _MEMORY_SLICES), None)
+
 
 def model_named(name: str) -> GpuModel:
     """Return the model of that name.

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from slicewatch.hardware import BY_NVML_NAME
+from slicewatch.hardware import memory_slices
 from slicewatch.pages.findings import findings_of
 from slicewatch.pages.history import Values
 from slicewatch.pages.message import (
@@ -199,9 +199,9 @@ def _health(found: Sequence[Finding], *, up: bool, known: bool) -> Health:
 
 def _slices(rows: Rows, gpu: Device) -> int | None:
     """Return how many memory slices the GPU has; of an unknown model as many as are in use."""
-    model = BY_NVML_NAME.get(gpu.model)
-    if model is not None and model.memory_slices:
-        return model.memory_slices
+    known = memory_slices(gpu.model)
+    if known:
+        return known
     ends = [
         one.placement_start + one.placement_size
         for one in rows.layout.devices

@@ -314,6 +314,26 @@ def test_settings_take_effect_while_the_exporter_runs(start, tmp_path):
     until(lambda: exporter.value(VALID) == 0)
 
 
+def test_a_new_price_takes_effect_while_the_exporter_runs(start, tmp_path):
+    mounted = Mounted(tmp_path / "settings", exporter_json='{"prices": {"H100-80GB": 2.5}}')
+    exporter = start("--config", mounted / "exporter.json")
+    price = "gpu_price_dollars_per_hour"
+    until(lambda: exporter.value(price) == 2.5)
+
+    mounted.swap(exporter_json='{"prices": {"H100-80GB": 3}}')
+    exporter.look()
+    until(lambda: exporter.value(price) == 3)
+
+    mounted.swap(exporter_json='{"prices": {"H100": 3}}')
+    exporter.look()
+    assert "write '*H100*'" in exporter.wait_for("not reloaded", what="settings")["fault"]
+    assert exporter.value(price) == 3
+
+    mounted.swap(exporter_json='{"prices": {}}')
+    exporter.look()
+    until(lambda: exporter.value(price) is None)
+
+
 def test_a_file_that_cannot_be_served_with_ends_the_start_with_what_to_do(tmp_path):
     web = tmp_path / "web.yml"
     web.write_text("tls_server_config: {cert_files: x}\n")

@@ -38,8 +38,43 @@ def test_the_first_pattern_that_fits_counts_in_any_case():
     assert prices([whole("Tesla T4")], {"nvidia a100*": 2.0, "*": 1.0}) == [1.0]
 
 
+def test_our_own_name_of_a_model_fits_as_well():
+    assert prices([whole(), whole("Tesla T4")], {"A100-80GB": 2.0, "t4": 0.5}) == [2.0, 0.5]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "NVIDIA GH200 480GB",
+        "NVIDIA H100-80C",
+        "NVIDIA H200-141C",
+        "NVIDIA L40S-12Q",
+        "GRID A100D-80C",
+        "NVIDIA A100-SXM4-40GB",
+        "NVIDIA GeForce RTX 4090 Laptop GPU",
+    ],
+)
+def test_what_only_has_the_name_of_a_model_in_its_own_has_no_price_by_default(model):
+    assert prices([whole(model)]) == [None]
+
+
+@pytest.mark.parametrize(
+    ("model", "price"),
+    [
+        ("NVIDIA A100 80GB PCIe", 3.5),
+        ("A100-SXM4-80GB", 3.5),
+        ("NVIDIA H100 PCIe", 4.5),
+        ("NVIDIA H100 NVL", 4.5),
+        ("NVIDIA H200 NVL", 6.0),
+    ],
+)
+def test_all_boards_of_a_model_have_its_price_and_their_mig_devices_a_part(model, price):
+    assert prices([whole(model), part(1, 4, model=model)]) == [price, price / 2]
+
+
 def test_a_mig_device_costs_its_memory_slices():
     assert prices([whole(), part(1, 4), part(2, 1, start=4)]) == [3.5, 1.75, 0.4375]
+    assert prices([part(1, 1, model="NVIDIA A30")], {"*": 1.0}) == [0.25]
 
 
 def test_compute_instances_share_their_instance_by_sms():
@@ -48,7 +83,7 @@ def test_compute_instances_share_their_instance_by_sms():
 
 
 def test_where_a_share_is_not_known_there_is_no_price():
-    assert prices([part(1, 4, model="NVIDIA A100-NEW-80GB")]) == [None]
+    assert prices([part(1, 4, model="NVIDIA Z900 80GB")], {"*": 2.0}) == [None]
     assert prices([part(1, 4, compute=0, sms=None), part(1, 4, compute=1)]) == [None, None]
 
 
@@ -83,3 +118,14 @@ def test_the_parts_of_a_gpu_never_cost_more_than_the_gpu(data):
 def test_what_is_no_price_of_an_hour_is_refused(price):
     with pytest.raises(ValueError, match=r"'\*A100\*': .* is no price of an hour, from 0 to 1000"):
         check({"*A100*": price})
+
+
+@pytest.mark.parametrize("name", ["H100", "4090", ""])
+def test_a_name_that_fits_no_model_is_refused(name):
+    with pytest.raises(ValueError, match=r"is the name of no model; write '\*"):
+        check({name: 1.0})
+
+
+@pytest.mark.parametrize("name", ["L40S", "t4", "*", "*H100*", "NVIDIA L40", "A100-80GB"])
+def test_names_and_patterns_of_models_are_taken(name):
+    check({name: 0})

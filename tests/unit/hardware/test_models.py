@@ -2,7 +2,7 @@
 
 import pytest
 
-from slicewatch.hardware import MODELS, HardwareError, model_named
+from slicewatch.hardware import MODELS, HardwareError, memory_slices, model_named
 
 GIBIBYTE = 2**30
 MIG_MODELS = [model for model in MODELS.values() if model.supports_mig]
@@ -93,3 +93,18 @@ def test_an_unknown_model_is_refused_with_the_nearest_one():
 def test_a_model_without_mig_has_no_profiles():
     with pytest.raises(HardwareError, match="T4 has no MIG"):
         MODELS["T4"].profile("1g.5gb")
+
+
+@pytest.mark.parametrize(
+    ("nvml_name", "slices"),
+    [
+        ("NVIDIA A30", 4),
+        ("NVIDIA A100-PCIE-40GB", 8),
+        ("NVIDIA A100 80GB PCIe", 8),
+        ("NVIDIA H100 NVL", 8),
+        ("NVIDIA L40S", None),
+        ("NVIDIA A1000", None),
+    ],
+)
+def test_every_board_of_a_chip_has_its_memory_slices(nvml_name, slices):
+    assert memory_slices(nvml_name) == slices
