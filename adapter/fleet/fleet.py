@@ -28,6 +28,8 @@ LOOKING_SECONDS: Final = 6.0
 NODES_OF_A_STEP: Final = 10
 # More rows than anybody reads; whoever looks for more says more words.
 MOST_FOUND: Final = 200
+# Each is looked for in the names of all nodes, while everybody waits.
+MOST_WORDS: Final = 8
 
 NodeOf = Callable[[str], Node | None]
 """Returns a node of the cluster by its name; None if there is none."""
@@ -120,7 +122,7 @@ class Fleet:
             pool: whose nodes are to be in it; None for none.
             words: nodes that have all of them are in it instead, whatever their pool.
         """
-        wanted = words.lower().split()
+        wanted = words.lower().split()[:MOST_WORDS]
         pools = self._by_pool()
         shown: list[Pool] = []
         found = 0

@@ -49,7 +49,8 @@ class EventStreams:
         self._open.add(task)
         try:
             await response.prepare(request)
-            await _tell(response, state, changed)
+            if request.method != "HEAD":
+                await _tell(response, state, changed)
         except ConnectionError:
             pass  # The reader left.
         except TimeoutError:

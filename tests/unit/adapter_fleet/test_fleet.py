@@ -144,6 +144,12 @@ async def test_a_search_finds_nodes_of_all_pools_by_pod_model_and_uuid(world):
         assert [row.node for pool in state.pools for row in pool.nodes] == found
 
 
+async def test_only_so_many_words_are_looked_for(world):
+    world.receive("n1")
+    state = await world.state(None, " ".join(["n1"] * module.MOST_WORDS + ["nowhere"]))
+    assert sum(len(pool.nodes) for pool in state.pools) == 1
+
+
 async def test_a_search_ends_at_what_anybody_reads(world, monkeypatch):
     monkeypatch.setattr(module, "MOST_FOUND", 3)
     for number in range(6):

@@ -81,6 +81,11 @@ async def test_a_state_is_told_again_only_when_it_is_another():
         assert said == b'data: {"a":2}\n\n'
 
 
+async def test_who_asks_for_the_head_of_a_stream_gets_no_more():
+    async with client_of(Told()) as client, client.head("/events") as answer:
+        assert (answer.status, await answer.read()) == (200, b"")
+
+
 async def test_one_reader_too_many_is_refused_and_a_free_place_is_used_again():
     told = Told(most=1)
     async with client_of(told) as client:
