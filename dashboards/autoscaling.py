@@ -41,7 +41,7 @@ DASHBOARD: Final = Dashboard(
                     reading="At 1 it may want more than it can have.",
                     queries=(
                         Query(
-                            expr=f"{_of_hpa('status_desired_replicas')}"
+                            expr=f"({_of_hpa('status_desired_replicas')})"
                             " / on (cluster, namespace, horizontalpodautoscaler)"
                             " kube_horizontalpodautoscaler_spec_max_replicas",
                             legend=_HPA,
